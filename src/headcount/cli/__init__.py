@@ -1,0 +1,78 @@
+"""The command line: one file per command, each a thin wrapper that imports what it needs when it runs.
+
+Data goes to standard output, everything said to a person to standard error. Exit codes: 0 done, 2 the request is wrong
+(nothing was created), 3 the data is damaged, 4 training failed, 73 somebody else holds the run, 130/143 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from headcount import __version__
+from headcount.errors import HeadcountError
+
+COMMANDS = {
+    "demo": "two minutes on the embedded corpus, end to end",
+    "train": "train a recipe, or texts with a recipe sized to them",
+    "resume": "go on with a run, exact to the bit",
+    "evaluate": "bits per byte, with the protocol it was measured by",
+    "generate": "let a model write",
+    "score": "bits for every byte of a text",
+    "info": "parameters, heads, state, FLOPs and published figures",
+    "models": "the models there are",
+    "corpora": "the corpora there are",
+    "pack": "a finished model in one file",
+}
+
+app = App(
+    name="headcount",
+    version=__version__,
+    help="Train, measure and use byte-level language models on one machine.",
+    help_format="plaintext",
+)
+for _order, (_name, _help) in enumerate(COMMANDS.items()):
+    # Imported when it is run: `headcount --help` loads no command and no torch.
+    app.command(f"headcount.cli.{_name}:{_name}", name=_name, help=_help, sort_key=_order)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; whatever goes wrong is one sentence."""
+    try:
+        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except CycloptsError as error:
+        return _say(f"{error}\nheadcount --help shows what there is.".strip(), 2)
+    except HeadcountError as error:
+        return _say(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _say("interrupted", 130)
+    except BrokenPipeError:
+        # The reader has gone, which is its right. What is buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _say("out of memory: lower batches.streams, batches.segment or model.width", 4)
+    except OSError as error:
+        return _say(f"{error.filename or 'the system says'}: {error.strerror or error}", 2)
+    except Exception as error:
+        if os.environ.get("HEADCOUNT_TRACEBACK"):
+            traceback.print_exc()
+        return _say(
+            f"a fault of ours, please report it: {type(error).__name__}: {error} (HEADCOUNT_TRACEBACK=1 shows where)", 1
+        )
+    return 0
+
+
+def _say(sentence: str, code: int) -> int:
+    print(f"headcount: {sentence}", file=sys.stderr)
+    return code
+
+
+def main() -> None:
+    """The entry point."""
+    sys.exit(run())

@@ -1,0 +1,34 @@
+"""headcount demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from headcount.cli.options import Device
+from headcount.cli.terminal import Escaper
+from headcount.cli.train import report
+
+PROMPT = b"def "
+
+
+def demo(
+    *,
+    run: Annotated[Path | None, Parameter(help="the run's folder; runs/demo by default")] = None,
+    minutes: Annotated[float, Parameter(help="how long to train")] = 1.75,
+    steps: Annotated[int | None, Parameter(help="or how many steps")] = None,
+    device: Device = None,
+) -> None:
+    """Two minutes, end to end: train a small SHA-RNN on Python's own library, measure it, let it write."""
+    from headcount.use.load import load
+    from headcount.use.train import say, train
+
+    say("A small SHA-RNN learns to write Python from the standard library's sources.")
+    budget = {"minutes": minutes} if steps is None else {"steps": steps}
+    done = train("recipes/desk/demo.toml", run=run, device=device, **budget)
+    say(f"\nIt goes on from {PROMPT.decode()!r}, one byte at a time:\n")
+    written = load(done.path, device=device).generate(PROMPT, 400, temperature=0.7)
+    say(Escaper()(PROMPT + written, final=True) + "\n")
+    report(done, json=False)

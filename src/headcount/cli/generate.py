@@ -1,0 +1,43 @@
+"""headcount generate."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from headcount.cli.options import Checkpoint, Device, Source
+from headcount.cli.terminal import Escaper
+
+
+def generate(
+    source: Source,
+    prompt: Annotated[str, Parameter(help="what it goes on from; - is standard input")] = "",
+    /,
+    *,
+    bytes_: Annotated[int, Parameter(name="--bytes", help="how many bytes to write")] = 500,
+    temperature: Annotated[float, Parameter(help="0 takes the likeliest byte")] = 1.0,
+    top_k: Annotated[int | None, Parameter(help="draw from the k likeliest bytes")] = None,
+    top_p: Annotated[float | None, Parameter(help="draw from the likeliest bytes with this probability")] = None,
+    seed: Annotated[int, Parameter(help="the same seed gives the same bytes")] = 0,
+    checkpoint: Checkpoint = None,
+    device: Device = None,
+) -> None:
+    """Let a model write: raw bytes into a pipe, control bytes escaped on a terminal."""
+    from headcount.use.load import load
+
+    lm = load(source, checkpoint=checkpoint, device=device)
+    given = sys.stdin.buffer.read() if prompt == "-" else os.fsencode(prompt)
+    written = lm.generate(given, bytes_, stream=True, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    if not sys.stdout.isatty():
+        for byte in written:
+            sys.stdout.buffer.write(bytes([byte]))
+            sys.stdout.buffer.flush()
+        return
+    escape = Escaper()
+    print(Escaper()(given, final=True), end="", file=sys.stderr, flush=True)
+    for byte in written:
+        print(escape(bytes([byte])), end="", flush=True)
+    print(escape(b"", final=True))

@@ -1,0 +1,12 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+Source = Annotated[str, Parameter(help="a run folder, or a file made by `headcount pack`")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="print JSON")]
+Device = Annotated[str | None, Parameter(name="--device", help="cpu, cuda …; the best there is by default")]
+Checkpoint = Annotated[str | None, Parameter(name="--checkpoint", help="best (default, else last), last, or a step")]

@@ -1,0 +1,25 @@
+"""headcount pack."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from headcount.cli.options import Checkpoint, Source
+
+
+def pack(
+    source: Source,
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"], help="the file to write")],
+    checkpoint: Checkpoint = None,
+) -> None:
+    """Put the finished model into one safetensors file, which every command takes in place of a run."""
+    from headcount.use.load import load
+
+    load(source, checkpoint=checkpoint, device="cpu").save(output)
+    print(f"{output}: {output.stat().st_size:,} bytes", file=sys.stderr)

@@ -1,0 +1,51 @@
+"""headcount train."""
+
+from __future__ import annotations
+
+import json as jsons
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from headcount.cli.options import Device, Json
+
+if TYPE_CHECKING:
+    from headcount.learn.run import Run
+
+
+def train(
+    *what: Annotated[str, Parameter(help="a recipe (.toml), or texts; - is standard input")],
+    run: Annotated[Path | None, Parameter(help="the run's folder; runs/NAME by default")] = None,
+    set_: Annotated[tuple[str, ...], Parameter(name="--set", help="table.key=value, over the recipe's")] = (),
+    steps: Annotated[int | None, Parameter(help="steps in all")] = None,
+    minutes: Annotated[float | None, Parameter(help="or as many steps as fit")] = None,
+    from_: Annotated[Path | None, Parameter(name="--from", help="start from the weights of a run (fine-tune)")] = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Train a recipe, or texts with a desk recipe sized to them."""
+    from headcount.use import train as training
+
+    done = training.train(*what, run=run, set=set_, steps=steps, minutes=minutes, start_from=from_, device=device)
+    report(done, json=json)
+
+
+def report(run: Run, *, json: bool) -> None:
+    """The figure of a run that has ended, and what to type next."""
+    from headcount.use.train import final_figure, say
+
+    figure = final_figure(run)
+    if figure is not None:
+        run.add_figure(figure)
+        print(jsons.dumps(figure.to_dict()) if json else figure)
+    sys.stdout.flush()
+    place = shlex.quote(str(run.path))
+    say("")
+    say("What to type next:")
+    say(f"  headcount generate {place} 'Once '      let it write")
+    say(f"  headcount evaluate {place}              the figure on all held-out text")
+    say(f"  headcount score {place} FILE            bits for every byte of a file")
+    say(f"  headcount resume {place} --steps {2 * (run.recipe.train.steps or 0)}   train twice as long")

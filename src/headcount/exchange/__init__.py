@@ -1,0 +1,1 @@
+"""The outside world: what others saved, under their names."""

@@ -1,0 +1,1 @@
+"""Loss to optimiser to checkpoint: everything that happens while a model learns."""

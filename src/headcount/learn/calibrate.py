@@ -1,0 +1,45 @@
+"""A budget in minutes becomes a number of steps before step 0; from then on the clock has no say."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import torch
+
+from headcount.learn.device import Device
+from headcount.learn.interrupt import Interruption
+from headcount.learn.plan import EVALUATIONS, Plan
+from headcount.learn.trainer import Learner
+from headcount.measure.protocols import measure
+
+TIMED_STEPS = 10
+TIMED_BYTES = 4_096
+
+
+def steps_for(plan: Plan, minutes: float, device: Device, interruption: Interruption) -> int:
+    """How many steps fit, evaluations included: steps with a full memory are timed on a throw-away copy."""
+    with torch.random.fork_rng([]):
+        learner = Learner(plan, device)
+        window = getattr(plan.config, "window", 0)
+        until_full = -(-window // plan.recipe.batches.segment)
+        times = []
+        for step in range(until_full + TIMED_STEPS):
+            interruption.check()
+            began = time.perf_counter()
+            learner.learn(step, until_full + TIMED_STEPS)
+            times.append(time.perf_counter() - began)
+    one_step = statistics.median(times[-TIMED_STEPS:])
+    one_evaluation = _seconds_to_evaluate(plan, learner)
+    every = plan.recipe.train.evaluate_every
+    budget = minutes * 60
+    if every is not None:
+        return max(1, int(budget / (one_step + one_evaluation / every)))
+    return max(1, int((budget - min(EVALUATIONS * one_evaluation, budget / 2)) / one_step))
+
+
+def _seconds_to_evaluate(plan: Plan, learner: Learner) -> float:
+    text = plan.held_out()
+    began = time.perf_counter()
+    measure(learner.model, text[:TIMED_BYTES], name="carried", start=plan.tokens.start)
+    return (time.perf_counter() - began) * len(text) / min(len(text), TIMED_BYTES)

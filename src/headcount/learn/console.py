@@ -1,0 +1,89 @@
+"""What a person watching a run sees: a live line on a terminal, plain lines into a file or a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from headcount.learn.events import Event
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class ConsoleSink:
+    """Step, bits per byte, bytes per second, time left, memory."""
+
+    def __init__(self, steps: int, first: int = 0) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self.steps, self.first = steps, first
+        self.progress = Progress(
+            TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[line]}"),
+            TimeRemainingColumn(compact=True),
+            console=self.console,
+            disable=not self.console.is_terminal,
+            transient=True,
+        )
+        self.task = self.progress.add_task("train", total=steps, completed=first, line="")
+        self.smooth: float | None = None
+        self.last_step: tuple[float, int] | None = None
+        self.speed = 0.0
+        self.next_line = 0.0
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        kind = event["event"]
+        if kind == "step":
+            self._step(event)
+        elif kind == "evaluated":
+            self.say(
+                f"step {event['step']:,}: {event['bits_per_byte']:.4f} bits per byte on held-out text "
+                f"({event['protocol']['name']}, {event['bytes']:,} bytes)"
+            )
+        elif kind == "skipped":
+            self.say(f"step {event['step']:,} skipped: a loss or gradient is not finite ({event['in_row']} in a row)")
+        elif kind == "save_failed":
+            self.say(f"step {event['at']:,}: no checkpoint could be written: {event['why']}; going on")
+
+    def say(self, line: str) -> None:
+        """A line above the live one."""
+        self.console.print(line, markup=False, soft_wrap=True)
+
+    def _step(self, event: Event) -> None:
+        bits, now = event["bits_per_byte"], time.monotonic()
+        self.smooth = bits if self.smooth is None else 0.95 * self.smooth + 0.05 * bits
+        if self.last_step is not None and event["seconds"] > self.last_step[0]:
+            speed = (event["bytes"] - self.last_step[1]) / (event["seconds"] - self.last_step[0])
+            self.speed = speed if not self.speed else 0.9 * self.speed + 0.1 * speed
+        self.last_step = event["seconds"], event["bytes"]
+        line = f"{self.smooth:.3f} bits per byte · {self.speed:,.0f} bytes/s · {memory_in_use() / 1e6:,.0f} MB"
+        self.progress.update(self.task, completed=event["step"], line=line)
+        if not self.console.is_terminal and now >= self.next_line:
+            self.next_line = now + SECONDS_BETWEEN_LINES
+            done = event["step"]
+            left = event["seconds"] / done * (self.steps - done)
+            self.say(f"step {done:,}/{self.steps:,} · {line} · {left:,.0f} s left")
+
+
+def memory_in_use() -> int:
+    """Resident bytes of this process; 0 where the system does not tell."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    with contextlib.suppress(ImportError):
+        import resource  # not on Windows
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return 0

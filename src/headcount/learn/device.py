@@ -1,0 +1,54 @@
+"""Where and in which precision a model runs, chosen once and said aloud."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from headcount.errors import RequestError
+
+
+@dataclass(frozen=True)
+class Device:
+    """float32 everywhere; matrix products in bfloat16 on GPUs that have it."""
+
+    name: str
+    bfloat16: bool
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Norms, softmax and loss stay in float32 inside."""
+        kind = torch.device(self.name).type
+        return torch.autocast(kind, dtype=torch.bfloat16) if self.bfloat16 else contextlib.nullcontext()
+
+    def __str__(self) -> str:
+        precision = "bfloat16 products, float32 elsewhere" if self.bfloat16 else "float32"
+        threads = f", {torch.get_num_threads()} threads" if self.name == "cpu" else ""
+        return f"{self.name}, {precision}{threads}"
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What has to be the same for a run to go on to the bit."""
+        return {
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "device": self.name if self.name == "cpu" else torch.cuda.get_device_name(self.name),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            "threads": torch.get_num_threads(),
+            "bfloat16": self.bfloat16,
+        }
+
+
+def choose(name: str | None = None) -> Device:
+    """The device by name, or the best there is."""
+    if name is None:
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise RequestError(f"--device {name}: not to be had here ({str(error).splitlines()[0]})") from None
+    bfloat16 = name.startswith("cuda") and torch.cuda.is_bf16_supported()
+    return Device(name, bfloat16)

@@ -1,0 +1,78 @@
+"""What happens in a run, one event a line, and who listens.
+
+`metrics.jsonl` is the truth: steps increase strictly for each kind of event, so that the lines with a `step` are the
+same however often a run was interrupted. What belongs to a process (started, resumed, stopped …) carries `at` instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headcount import durable
+
+Event = Mapping[str, Any]
+Sink = Callable[[Event], None]
+WRITTEN_AGAIN = ("saved", "evaluated", "sampled")
+"""On resume what was due at the checkpoint's own step is done again, and so are these lines."""
+
+
+class MetricsLog:
+    """The lines of `metrics.jsonl`. A disk that is full delays them; it never tears or loses them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._pending = b""
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        self._pending += json.dumps(event, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        self.flush()
+
+    def flush(self, *, to_disk: bool = False) -> bool:
+        """Write what is pending; False if the disk does not take it now."""
+        try:
+            with self.path.open("ab") as file:
+                whole = file.tell()
+                try:
+                    file.write(self._pending)
+                    file.flush()
+                except OSError:
+                    os.truncate(self.path, whole)
+                    raise
+                if to_disk:
+                    os.fsync(file.fileno())
+        except OSError:
+            return False
+        self._pending = b""
+        return True
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """All events of a log; a torn last line is left out."""
+    if not path.exists():
+        return []
+    events = []
+    for line in path.read_bytes().splitlines(keepends=True):
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if line.endswith(b"\n") and isinstance(event, dict):
+            events.append(event)
+    return events
+
+
+def cut(path: Path, step: int) -> None:
+    """Forget what came after the checkpoint of `step`, and what was due at it and will be done again."""
+    if not path.exists():
+        return
+    kept = [
+        event
+        for event in read(path)
+        if event.get("step", -1) < step or (event.get("step") == step and event["event"] not in WRITTEN_AGAIN)
+    ]
+    durable.write(path, (json.dumps(event, ensure_ascii=False).encode() + b"\n" for event in kept))

@@ -1,0 +1,40 @@
+"""Signals while a run is under way: the first one asks for a stop at the next boundary, the second stops at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from types import FrameType
+from typing import Any, Self
+
+from headcount.errors import Interrupted
+
+
+class Interruption:
+    """Catches SIGINT and SIGTERM inside a `with` block; outside the main thread it does nothing."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._caught)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            os._exit(128 + number)  # the checkpoints on the disk are whole whenever this happens
+        self.signal = number
+        os.write(2, b"\nstopping after this step; once more stops at once\n")  # safe inside a handler
+
+    def check(self) -> None:
+        """Raise if a signal came."""
+        if self.signal is not None:
+            raise Interrupted(self.signal)

@@ -1,0 +1,123 @@
+"""From a recipe to a run that can begin: everything open is settled, and what cannot work is refused, before step 0.
+
+The plan's recipe is complete: the corpus's hash, every default of the model, the number of steps. From then on the run
+is a function of (recipe, step).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from headcount.errors import RequestError
+from headcount.measure import protocols
+from headcount.models import configure
+from headcount.models.contract import Model, count_parameters
+from headcount.recipe import Recipe
+from headcount.text import corpora
+from headcount.text.batches import Segments
+from headcount.text.corpora import Corpus
+from headcount.text.tokens import Bytes
+
+Say = Callable[[str], None]
+EVALUATIONS = 10
+"""How often a run is evaluated if the recipe does not say."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe with nothing left open, and what it names."""
+
+    recipe: Recipe
+    corpus: Corpus
+    tokens: Bytes
+    model: type[Model]
+    config: Any
+
+    def segments(self) -> Segments:
+        """What every step reads."""
+        batches = self.recipe.batches
+        return Segments(
+            self.corpus.split("train"),
+            streams=batches.streams,
+            segment=batches.segment,
+            lengths=batches.lengths,
+            seed=self.recipe.seed,
+            start=self.tokens.start,
+        )
+
+    def held_out(self) -> corpora.Bytes:
+        """What is read by an evaluation during training."""
+        return self.corpus.split("valid")[: self.recipe.evaluate.limit]
+
+    def with_steps(self, steps: int) -> Plan:
+        """The same plan for a number of steps, with evaluations and checkpoints spread over them."""
+        train = self.recipe.train
+        evaluate_every = train.evaluate_every or max(1, -(-steps // EVALUATIONS))
+        recipe = self.recipe.replace(
+            "train",
+            steps=steps,
+            epochs=None,
+            evaluate_every=evaluate_every,
+            save_every=train.save_every or evaluate_every,
+        )
+        return dataclasses.replace(self, recipe=recipe)
+
+
+def settle(recipe: Recipe, say: Say, *, minutes: bool = False) -> Plan:
+    """The plan of a recipe; with `minutes` the number of steps stays open until they are timed."""
+    tokens = Bytes()
+    model, config = configure(recipe.model, tokens.vocabulary)
+    if config.vocabulary < tokens.vocabulary:
+        raise RequestError(
+            f"model.vocabulary = {config.vocabulary}: tokens of kind {tokens.kind!r} need {tokens.vocabulary}"
+        )
+    protocols.find(recipe.evaluate.protocol)
+    if recipe.train.steps is None and recipe.train.epochs is None and not minutes:
+        raise RequestError("train.steps is missing: give train.steps or train.epochs, --steps or --minutes")
+    _require_memory(model, config)
+    corpus = corpora.open_corpus(recipe.corpus)
+    if corpus.ends[-1] < corpora.LEAST_BYTES:
+        raise RequestError(f"{corpus.file} has {corpus.ends[-1]} bytes: at least {corpora.LEAST_BYTES} are needed")
+    recipe = recipe.replace("corpus", sha256=corpus.sha256, split=recipe.corpus.split or corpora.DEFAULT_SPLIT)
+    recipe = recipe.replace("model", **dataclasses.asdict(config))
+    recipe = _fit_batches(recipe, len(corpus.split("train")), say)
+    plan = Plan(recipe, corpus, tokens, model, config)
+    plan.held_out()
+    with torch.device("meta"):
+        longest = model(config).longest_segment
+    if longest is not None and recipe.batches.segment > longest:
+        raise RequestError(f"batches.segment = {recipe.batches.segment}: must be at most {longest}, the model.window")
+    if minutes:
+        return plan
+    return plan.with_steps(recipe.train.steps or plan.segments().steps_in(recipe.train.epochs or 0))
+
+
+def _fit_batches(recipe: Recipe, size: int, say: Say) -> Recipe:
+    """Lower `streams` until each has a segment to read."""
+    batches = recipe.batches
+    streams = min(batches.streams, max(1, size // batches.segment))
+    if streams == batches.streams:
+        return recipe
+    say(f"{size:,} bytes of training text are too short for {batches.streams} streams: taking {streams}")
+    return recipe.replace("batches", streams=streams, accumulate=min(batches.accumulate, streams))
+
+
+def _require_memory(model: type[Model], config: Any) -> None:
+    """Refuse a model that cannot be trained in this machine's memory, without allocating it."""
+    with torch.device("meta"):
+        parameters = count_parameters(model(config))
+    needed = parameters * 4 * 4  # float32 weights, gradients and two moments
+    if not hasattr(os, "sysconf"):  # Windows does not tell
+        return
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise RequestError(
+            f"[model] has {parameters:,} parameters: training them takes {needed / 2**30:,.0f} GiB, and this "
+            f"machine has {there / 2**30:,.0f}; lower model.width or model.blocks"
+        )

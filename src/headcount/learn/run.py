@@ -1,0 +1,136 @@
+"""A run directory: the recipe, the metrics, the figures and the checkpoints of one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from headcount import durable
+from headcount import recipe as recipes
+from headcount.errors import RequestError, nearest
+from headcount.learn import checkpoint, events, lock
+from headcount.measure.figure import Figure
+from headcount.recipe import Recipe
+
+
+class Run:
+    """A run directory that holds a recipe."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.recipe_file = self.path / "recipe.toml"
+        self.metrics_file = self.path / "metrics.jsonl"
+        self.figures_file = self.path / "figures.jsonl"
+        self.best_file = self.path / "best.json"
+        self.checkpoints = self.path / "checkpoints"
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @classmethod
+    def existing(cls, path: Path | str) -> Run:
+        """The run at a path, or a sentence about what is there instead."""
+        run = cls(path)
+        if not run.recipe_file.is_file():
+            there = "there is no such folder" if not run.path.exists() else "it holds no recipe.toml"
+            siblings = [str(p.parent) for p in run.path.parent.glob("*/recipe.toml")]
+            hint = f"; {nearest(str(run.path), siblings)}" if siblings else ""
+            raise RequestError(f"{run.path} is not a run: {there}{hint}")
+        return run
+
+    @property
+    def recipe(self) -> Recipe:
+        """The resolved recipe."""
+        return recipes.read(self.recipe_file)
+
+    def held(self) -> AbstractContextManager[None]:
+        """Hold the run's lock."""
+        return lock.held(self.path)
+
+    def write_recipe(self, text: str) -> None:
+        """Write the resolved recipe: from here on the folder is a run."""
+        durable.write_text(self.recipe_file, text)
+
+    def events(self) -> list[dict[str, Any]]:
+        """Everything that `metrics.jsonl` holds."""
+        return events.read(self.metrics_file)
+
+    def best(self) -> int | None:
+        """The step of the best checkpoint, if it is there."""
+        try:
+            step = json.loads(self.best_file.read_text())["step"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return step if isinstance(step, int) and checkpoint.folder_of(self.checkpoints, step).is_dir() else None
+
+    def set_best(self, best: dict[str, Any] | None) -> None:
+        """Say which checkpoint is the best; None says that none is known."""
+        if best is None:
+            self.best_file.unlink(missing_ok=True)
+        else:
+            durable.write_json(self.best_file, best)
+
+    def choose(self, which: str | None = None) -> int:
+        """The step of a checkpoint by name: best (the default, else the last), last, or a number."""
+        steps = checkpoint.steps_in(self.checkpoints)
+        if not steps:
+            raise RequestError(f"{self.path} has no checkpoint yet: headcount resume {self.path}")
+        if which in (None, "best"):
+            best = self.best()
+            if best is None and which == "best":
+                raise RequestError(f"{self.path} has no best checkpoint: it was not evaluated yet")
+            return steps[-1] if best is None else best
+        if which == "last":
+            return steps[-1]
+        if which is not None and which.isdecimal() and int(which) in steps:
+            return int(which)
+        raise RequestError(f"--checkpoint {which}: there is best, last, {', '.join(map(str, steps))}")
+
+    def add_figure(self, figure: Figure) -> None:
+        """Append a figure; one write, so that no lock is needed."""
+        line = json.dumps(figure.to_dict(), ensure_ascii=False).encode() + b"\n"
+        try:
+            descriptor = os.open(self.figures_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                os.write(descriptor, line)
+            finally:
+                os.close(descriptor)
+        except OSError as error:  # the figure is right all the same, and is printed
+            print(f"the figure could not be kept in {self.figures_file}: {error.strerror}", file=sys.stderr)
+
+    def figures(self) -> list[dict[str, Any]]:
+        """Every figure ever measured on this run."""
+        return events.read(self.figures_file)
+
+
+def claim(path: Path | None, stem: str) -> Run:
+    """Make the folder of a new run: `path`, or the first free of `runs/<stem>`, `runs/<stem>-2`, …"""
+    if path is not None:
+        run = Run(path)
+        if run.recipe_file.exists():
+            raise RequestError(f"{path} holds a run already: headcount resume {path}")
+        if path.exists() and (not path.is_dir() or any(not p.name.startswith(".") for p in path.iterdir())):
+            raise RequestError(f"{path} exists and is not empty: name another folder with --run")
+        _make(path, exist_ok=True)
+        return run
+    number = 1
+    while True:
+        candidate = Path("runs") / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            _make(candidate, exist_ok=False)
+            return Run(candidate)
+        except FileExistsError:
+            number += 1
+
+
+def _make(path: Path, *, exist_ok: bool) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=exist_ok)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise RequestError(f"cannot make the run folder {path}: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""Model and bytes to figure: the first place where text and models meet."""

@@ -1,0 +1,61 @@
+"""A figure: a value that carries its protocol, its corpus, its model and the command that gives it again."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headcount.measure.protocols import Measurement
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Bits per byte and everything that is needed to check it."""
+
+    value: float
+    unit: str = "bits per byte"
+    nats: float
+    bytes: int
+    protocol: Mapping[str, Any]
+    corpus: Mapping[str, Any]
+    """name, split, sha256 of the bytes that were given, their number."""
+    tokens: str
+    model: Mapping[str, Any]
+    """kind, parameters in use, the checkpoint's step and the sha256 of its weights."""
+    command: str
+    date: str = field(default_factory=_now)
+
+    @classmethod
+    def of(cls, measured: Measurement, **rest: Any) -> Figure:
+        """The figure of a measurement."""
+        return cls(
+            value=measured.bits_per_byte,
+            nats=measured.nats,
+            bytes=measured.bytes,
+            protocol=measured.protocol,
+            **rest,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {key: dict(v) if isinstance(v, Mapping) else v for key, v in dataclasses.asdict(self).items()}
+
+    def __str__(self) -> str:
+        """One line: the value never without its protocol."""
+        protocol, corpus, model = self.protocol, self.corpus, self.model
+        streams = "1 stream" if protocol["streams"] == 1 else f"{protocol['streams']} cold streams"
+        window = f", window {protocol['window']:,} ({protocol['window_rule']})" if protocol["window"] else ""
+        left_out = f", {protocol['not_scored']:,} bytes not scored" if protocol["not_scored"] else ""
+        step = "" if model["step"] is None else f" step {model['step']:,}"
+        return (
+            f"{self.value:.4f} {self.unit} · {protocol['name']}: {streams}, segments of {protocol['segment']:,}, "
+            f"state {protocol['state']}{window}{left_out} · {corpus['name']} {corpus['split']}, {self.bytes:,} bytes, "
+            f"sha256 {corpus['sha256'][:12]} · {model['kind']}{step}, weights {model['sha256'][:12]}"
+        )

@@ -1,0 +1,75 @@
+"""Generation: one byte after another, the same bytes for the same seed.
+
+A byte costs one byte's work: the state holds what was read, nothing is fed twice, the window is not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from headcount.errors import RequestError
+from headcount.measure.score import SEGMENT, in_use
+from headcount.models.contract import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How the next byte is drawn."""
+
+    temperature: float = 1.0
+    """0 takes the likeliest byte."""
+    top_k: int | None = None
+    """Only the k likeliest bytes."""
+    top_p: float | None = None
+    """Only the likeliest bytes that together have this probability."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < float("inf"):
+            raise RequestError(f"temperature {self.temperature}: must be a number from 0")
+        if self.top_k is not None and self.top_k < 1:
+            raise RequestError(f"top-k {self.top_k}: must be at least 1")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise RequestError(f"top-p {self.top_p}: must be above 0 and at most 1")
+        if self.seed < 0:
+            raise RequestError(f"seed {self.seed}: must not be negative")
+
+
+@torch.inference_mode()
+def sample(model: Model, prompt: bytes, how: Sampling, *, start: int) -> Iterator[int]:
+    """An endless stream of bytes that go on from the prompt."""
+    device = next(model.parameters()).device
+    draw = np.random.default_rng(how.seed)
+    state = model.start(1)
+    pending = np.array([start, *prompt], dtype=np.int64)[None]
+    segment = min(SEGMENT, model.longest_segment or SEGMENT)
+    with in_use(model):
+        while True:
+            for begin in range(0, pending.shape[1], segment):
+                piece = torch.from_numpy(pending[:, begin : begin + segment]).to(device)
+                hidden, state = model(piece, state)
+            log_probs = model.head.log_probs(hidden[:, -1:])[0, 0].double().cpu().numpy()
+            byte = choose(log_probs, how, draw.random())
+            yield byte
+            pending = np.array([[byte]], dtype=np.int64)
+
+
+def choose(log_probs: npt.NDArray[np.float64], how: Sampling, uniform: float) -> int:
+    """The symbol at `uniform` in [0, 1) of the cumulative distribution, likeliest first."""
+    order = np.argsort(-log_probs, kind="stable")
+    if how.temperature == 0:
+        return int(order[0])
+    if how.top_k is not None:
+        order = order[: how.top_k]
+    mass = np.exp((log_probs[order] - log_probs[order[0]]) / how.temperature)
+    mass /= mass.sum()
+    if how.top_p is not None:
+        kept = int(np.searchsorted(np.cumsum(mass), how.top_p)) + 1
+        order, mass = order[:kept], mass[:kept]
+    cumulative = np.cumsum(mass)
+    return int(order[min(np.searchsorted(cumulative, uniform * cumulative[-1], side="right"), len(order) - 1)])

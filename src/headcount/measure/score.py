@@ -1,0 +1,68 @@
+"""Nats for every byte: the primitive below every figure.
+
+A text of any length is fed in segments with carried state, in constant memory. How it is cut does not change the
+result for models whose window is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from headcount.models.contract import Model
+
+Bytes = npt.NDArray[np.uint8]
+Nats = npt.NDArray[np.float64]
+SEGMENT = 512
+
+
+@contextmanager
+def in_use(model: Model) -> Iterator[None]:
+    """Dropout off for a while."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+@torch.inference_mode()
+def score_lanes(
+    model: Model,
+    lanes: Bytes,
+    *,
+    start: int | None,
+    window: int | None = None,
+    segment: int = SEGMENT,
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[Nats]:
+    """Nats of every byte of B lanes of equal length, a B × T piece at a time, every lane from an empty state.
+
+    `start` is the symbol that every lane comes after; None feeds a lane's first byte without scoring it, as the papers
+    do. `check` is called before each piece and stops the scoring by raising.
+    """
+    segment = min(segment, model.longest_segment or segment)
+    device = next(model.parameters()).device
+    state = model.start(len(lanes), window)
+    before = np.full((len(lanes), 1), start, dtype=np.int64) if start is not None else lanes[:, :1].astype(np.int64)
+    with in_use(model):
+        for begin in range(0 if start is not None else 1, lanes.shape[1], segment):
+            check()
+            targets = lanes[:, begin : begin + segment].astype(np.int64)
+            inputs = np.concatenate([before, targets[:, :-1]], axis=1)
+            hidden, state = model(torch.from_numpy(inputs).to(device), state)
+            yield model.head.nll(hidden, torch.from_numpy(targets).to(device)).double().cpu().numpy()
+            before = targets[:, -1:]
+
+
+def score(
+    model: Model, text: Bytes, *, start: int, window: int | None = None, check: Callable[[], None] = lambda: None
+) -> Iterator[Nats]:
+    """Nats of every byte of one text, a piece at a time: N bytes are N predictions."""
+    for piece in score_lanes(model, text[None], start=start, window=window, check=check):
+        yield piece[0]

@@ -1,0 +1,113 @@
+"""One contract for every model: `forward(tokens_BT, state) -> (hidden_BTD, state)`; a head owns the vocabulary.
+
+State goes in and comes out; a module holds parameters only. Truncated back-propagation, a memory, generation and
+compression are then the same call. What every model promises is tested by one file, tests/contract.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from headcount.layers.state import State
+
+
+@dataclass(kw_only=True)
+class ModelState(State):
+    """Base of every model's state."""
+
+    without_gradients: bool = False
+    """The call that made it had gradients off: it may hold another form, may be written into, and is used once."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Named parts of an objective, in nats per token, and their weights. `nll` is the part that is reported."""
+
+    parts: Mapping[str, Tensor]
+    weights: Mapping[str, float]
+
+    @property
+    def total(self) -> Tensor:
+        """What is differentiated."""
+        return sum((self.weights[name] * part for name, part in self.parts.items()), start=torch.zeros(()))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a model costs and what it can see."""
+
+    parameters: int
+    """In training."""
+    parameters_in_use: int
+    """After `finished()`."""
+    heads: int
+    receptive_field: int | None
+    """The most bytes that a prediction can depend on; None is unbounded."""
+    state_bytes: int
+    """Per stream, window full."""
+    flops: int
+    """Forward, per token, two for a multiply-add: dense, full window, at the given segment."""
+    recurrent_flops: int
+    """The part of `flops` that recurrent layers take (no flop counter knows it)."""
+
+
+class Model(nn.Module):
+    """Base of every model: the checks that all share, and the default objective."""
+
+    Config: ClassVar[type]
+    lookahead: ClassVar[int] = 1
+    """How many symbols beyond a segment the objective reads."""
+    restarts_after: int | None = None
+    """Where a model with absolute positions begins a new window; None for everybody else."""
+    longest_segment: int | None = None
+    """The longest segment that the model takes in one call, if there is one."""
+
+    config: Any
+    head: Any
+
+    def start(self, batch: int, window: int | None = None) -> Any:
+        """The empty state, in the dtype and on the device of the parameters; `window` overrides the Config's."""
+        raise NotImplementedError
+
+    def advance(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """The model itself: B × T tokens to B × T × D hidden vectors, and the state after them."""
+        raise NotImplementedError
+
+    def finished(self) -> Self:
+        """What is used after training: a new model; this one stays as it is."""
+        return copy.deepcopy(self)
+
+    def spec(self, segment: int = 1) -> Spec:
+        """Costs and reach; `segment` is how many tokens are fed at once."""
+        raise NotImplementedError
+
+    def forward(self, tokens: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
+        """B × T tokens (any T ≥ 1) and a state to B × T × D hidden vectors and the state after them."""
+        if torch.is_grad_enabled() and state.without_gradients:
+            raise RuntimeError("this state comes from a call with gradients off: begin again with start()")
+        hidden, after = self.advance(tokens, state)
+        after.without_gradients = not torch.is_grad_enabled()
+        return hidden, after
+
+    def objective(self, tokens: Tensor, state: ModelState, progress: float) -> tuple[Loss, ModelState]:
+        """What training minimises on B × (T + lookahead) tokens; `progress` in [0, 1] makes schedules pure."""
+        hidden, state = self(tokens[:, :-1], state)
+        return Loss({"nll": self.head.nll(hidden, tokens[:, 1:]).mean()}, {"nll": 1.0}), state
+
+    @classmethod
+    def blank(cls, config: Any, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Self:
+        """A model whose parameters are allocated but not drawn: somebody fills them at once."""
+        with torch.device("meta"):
+            model = cls(config)
+        return model.to(dtype).to_empty(device=device)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Every parameter once, tied or not."""
+    return sum(parameter.numel() for parameter in model.parameters())

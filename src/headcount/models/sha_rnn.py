@@ -1,0 +1,269 @@
+"""The Single Headed Attention RNN (Merity 2019, "Single Headed Attention RNN: Stop Thinking With Your Head").
+
+A stack of blocks over a byte embedding E, tied to the classifier. A block turns x into y (LN: layer norm, eps 1e-12):
+
+    r = LSTM(LN_start(x))                                  no skip connection
+    h = LN_mid(r) + Attention(LN_mid(r), LN_mem(r))        only in blocks that look back; h = r in the others
+    y = LN_ff(h) + Boom(LN_xff(h))                         every "residual" path carries a normalised copy
+
+    p(next byte) = softmax(y_last · Eᵀ + b)                no final norm
+
+There are no positions: order comes from the LSTMs alone. D is the width, M the memory, σ the logistic sigmoid. The
+published sizes, figures and every place where the paper and its code disagree: recipes/paper and docs/models.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from headcount.layers.heads import TiedSoftmax
+from headcount.layers.memory import Memory, WindowRule
+from headcount.layers.recurrent import LSTM, LSTMState
+from headcount.layers.state import State
+from headcount.models.contract import Model, ModelState, Spec, count_parameters
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShaRnnConfig:
+    """Sizes and settings of a SHA-RNN."""
+
+    vocabulary: Annotated[int, Field(ge=2, le=1_000_000, description="symbols; 256 for bytes")] = 256
+    width: Annotated[int, Field(ge=1, le=65_536, description="D: of the stream, the LSTMs and the head")] = 256
+    blocks: Annotated[int, Field(ge=1, le=1_024, description="LSTM, perhaps attention, and Boom, this many times")] = 2
+    attention: Annotated[tuple[int, ...], Field(description="which blocks look back, counted from 0; [] is none")] = (
+        0,
+    )
+    window: Annotated[int, Field(ge=1, le=16_777_216, description="the most rows of memory a query sees")] = 1024
+    window_rule: Annotated[WindowRule, Field(description="exact, or cut by segment as published")] = "exact"
+    boom: Annotated[int, Field(ge=1, le=64, description="the Boom layer is this many times the width")] = 4
+    dropout: Annotated[float, Field(ge=0, lt=1, description="at all eight places of the paper's code")] = 0.0
+    eps: Annotated[float, Field(gt=0, lt=1, description="of every layer norm")] = 1e-12
+    init: Annotated[Literal["desk", "paper"], Field(description="how weights are drawn")] = "desk"
+    collapsed: Annotated[bool, Field(description="the value vector is finished, not over-parameterised")] = False
+
+    def __post_init__(self) -> None:
+        if any(not 0 <= block < self.blocks for block in self.attention):
+            raise ValueError(f"attention = {list(self.attention)} names a block that is not in 0 … {self.blocks - 1}")
+        if len(set(self.attention)) < len(self.attention):
+            raise ValueError(f"attention = {list(self.attention)} names a block twice")
+
+
+@dataclass
+class BlockState(State):
+    """One block's LSTM state and its memory; a block that does not look back keeps a memory of no width."""
+
+    lstm: LSTMState
+    memory: Memory
+
+
+@dataclass(kw_only=True)
+class ShaRnnState(ModelState):
+    """The state of every block."""
+
+    blocks: tuple[BlockState, ...]
+
+
+class OverParameterised(nn.Module):
+    """A vector that is learnt as a function of another: v = σ(f)⊙tanh(c), [c; f] = W·σ(raw) + b."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.raw = nn.Parameter(torch.zeros(width))
+        self.mix = nn.Linear(width, 2 * width)
+
+    def forward(self) -> Tensor:
+        """The vector as it is now."""
+        candidate, gate = self.mix(self.raw.sigmoid()).chunk(2)
+        vector: Tensor = gate.sigmoid() * candidate.tanh()
+        return vector
+
+
+class FinishedVector(nn.Module):
+    """The same vector once training is over: plain numbers."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.zeros(width))
+
+    def forward(self) -> Tensor:
+        """The vector."""
+        return self.vector
+
+
+class Attention(nn.Module):
+    """The single head. Only the query has a matrix; keys and values are the same stored rows M under two gates:
+
+        q = LN_q(W·x + b)⊙σ(g_q)     k = M⊙σ(g_k)     v = M⊙v̂     A = softmax(q·kᵀ/√D)     out = A·v
+
+    The gates of q and k and the scale multiply LN_q's gain and bias, and v̂ factors out of the mixture, so that M is
+    read as it is stored: out = v̂⊙(softmax(q'·Mᵀ)·M), with q' the query under the folded norm.
+    """
+
+    def __init__(self, config: ShaRnnConfig) -> None:
+        super().__init__()
+        self.rule: WindowRule = config.window_rule
+        self.dropout = config.dropout
+        self.query = nn.Linear(config.width, config.width)
+        self.query_norm = nn.LayerNorm(config.width, config.eps)
+        self.query_gate = nn.Parameter(torch.zeros(config.width))
+        self.key_gate = nn.Parameter(torch.zeros(config.width))
+        self.value = (FinishedVector if config.collapsed else OverParameterised)(config.width)
+
+    def forward(self, x: Tensor, new: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
+        """Queries x and new rows (B × T × D each) over the memory to B × T × D, and the memory after them."""
+        rows, mask, memory = memory.append(new, self.rule)
+        norm = self.query_norm
+        fold = self.query_gate.sigmoid() * self.key_gate.sigmoid() / math.sqrt(x.shape[-1])
+        query = F.layer_norm(self.query(x), norm.normalized_shape, norm.weight * fold, norm.bias * fold, norm.eps)
+        values = F.dropout(rows, self.dropout, self.training)
+        mixture = F.scaled_dot_product_attention(
+            F.dropout(query, self.dropout, self.training)[:, None],  # one head
+            rows[:, None],
+            values[:, None],
+            attn_mask=mask,  # explicit: `is_causal` would align it with the oldest row
+            dropout_p=self.dropout if self.training else 0.0,
+            scale=1.0,
+        )[:, 0]
+        return self.value() * mixture, memory
+
+
+class Boom(nn.Module):
+    """A feed-forward layer without its second matrix: u = g(W·z + b), N·D wide; the N chunks of u are summed.
+
+    g is the sigmoid approximation of GELU, x·σ(1.702·x).
+    """
+
+    def __init__(self, config: ShaRnnConfig) -> None:
+        super().__init__()
+        self.dropout = config.dropout
+        self.up = nn.Linear(config.width, config.boom * config.width)
+
+    def forward(self, z: Tensor) -> Tensor:
+        """B × T × D to B × T × D."""
+        u: Tensor = self.up(z)
+        u = F.dropout(u * torch.sigmoid(1.702 * u), self.dropout, self.training)
+        return u.view(*z.shape[:-1], -1, z.shape[-1]).sum(-2)
+
+
+class Block(nn.Module):
+    """LSTM, attention if it looks back, Boom."""
+
+    def __init__(self, config: ShaRnnConfig, looks_back: bool) -> None:
+        super().__init__()
+
+        def norm() -> nn.LayerNorm:
+            return nn.LayerNorm(config.width, config.eps)
+
+        self.dropout = config.dropout
+        self.start_norm, self.lstm = norm(), LSTM(config.width)
+        self.attention = Attention(config) if looks_back else None
+        if looks_back:
+            self.mid_norm, self.memory_norm = norm(), norm()
+        self.skip_norm, self.boom_norm, self.boom = norm(), norm(), Boom(config)
+
+    def forward(self, x: Tensor, state: BlockState) -> tuple[Tensor, BlockState]:
+        """B × T × D and a state to B × T × D and the state after it."""
+        h, lstm = self.lstm(self.start_norm(x), state.lstm)
+        h, memory = self._drop(h), state.memory
+        if self.attention is not None:
+            query = self.mid_norm(h)
+            looked_up, memory = self.attention(query, self.memory_norm(h), memory)
+            h = query + self._drop(looked_up)
+        y = self.skip_norm(h) + self._drop(self.boom(self.boom_norm(h)))
+        return y, BlockState(lstm, memory)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+class ShaRnn(Model):
+    """The SHA-RNN: LSTMs, a Boom layer, and a single attention head over a long memory."""
+
+    Config: ClassVar[type] = ShaRnnConfig
+    config: ShaRnnConfig
+
+    def __init__(self, config: ShaRnnConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.longest_segment = config.window if config.window_rule == "segment" and config.attention else None
+        self.head = TiedSoftmax(config.vocabulary, config.width)
+        self.blocks = nn.ModuleList(Block(config, i in config.attention) for i in range(config.blocks))
+        initialise(self, config)
+
+    def start(self, batch: int, window: int | None = None) -> ShaRnnState:
+        """Zeros and empty memories."""
+        config, like = self.config, self.head.weight
+        reach = config.window if window is None else window
+        return ShaRnnState(
+            blocks=tuple(
+                BlockState(
+                    LSTMState.zeros(batch, config.width, like),
+                    Memory.empty(batch, config.width if i in config.attention else 0, reach, like),
+                )
+                for i in range(config.blocks)
+            )
+        )
+
+    def advance(self, tokens: Tensor, state: ShaRnnState) -> tuple[Tensor, ShaRnnState]:
+        """Embedding, blocks; the head does the rest."""
+        x = self._drop(self.head.embed(tokens))
+        after = []
+        for block, block_state in zip(self.blocks, state.blocks, strict=True):
+            x, block_state = block(x, block_state)
+            after.append(block_state)
+        return self._drop(x), ShaRnnState(blocks=tuple(after))
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.config.dropout, self.training)
+
+    def collapse(self) -> ShaRnn:
+        """A new model in which every over-parameterised vector is the finished one; its Config says so."""
+        like = self.head.weight
+        model = ShaRnn.blank(dataclasses.replace(self.config, collapsed=True), dtype=like.dtype, device=like.device)
+        tensors = {name: t for name, t in self.state_dict().items() if ".value." not in name}
+        with torch.no_grad():
+            for name, module in self.named_modules():
+                if isinstance(module, OverParameterised | FinishedVector):
+                    tensors[f"{name}.vector"] = module()
+        model.load_state_dict(tensors)
+        return model.train(self.training)
+
+    finished = collapse
+
+    def spec(self, segment: int = 1) -> Spec:
+        """Counts; attention is counted as it is computed: every query against every row that is there."""
+        config, element = self.config, self.head.weight.element_size()
+        width, heads = config.width, len(config.attention)
+        rows = config.window if config.window_rule == "segment" else config.window - 1 + segment
+        recurrent = config.blocks * 16 * width**2
+        dense = config.blocks * 2 * config.boom * width**2 + 2 * width * config.vocabulary
+        looking_back = heads * (2 * width**2 + 4 * width * rows)
+        return Spec(
+            parameters=count_parameters(self),
+            parameters_in_use=count_parameters(self.finished()),
+            heads=heads,
+            receptive_field=None,
+            state_bytes=element * width * (2 * config.blocks + heads * config.window),
+            flops=recurrent + dense + looking_back,
+            recurrent_flops=recurrent,
+        )
+
+
+def initialise(model: ShaRnn, config: ShaRnnConfig) -> None:
+    """`desk`: torch's defaults, embedding N(0, 1/D): what learns fastest in minutes. `paper`: linears and embedding
+    N(0, 0.01/D), their biases 0. Both leave LSTMs at torch's default, layer norms at gain 1 and bias 0, gates at 0.
+    """
+    std = config.width**-0.5 * (1.0 if config.init == "desk" else 0.1)
+    nn.init.normal_(model.head.weight, std=std)
+    for module in model.modules():
+        if config.init == "paper" and isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=std)
+            nn.init.zeros_(module.bias)

@@ -1,0 +1,1 @@
+"""Bytes to tokens to batches. Knows nothing of models."""

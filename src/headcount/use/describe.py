@@ -1,0 +1,59 @@
+"""What a recipe, a run or a packed file describes, counted on the meta device: no weight is allocated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from headcount.learn import checkpoint
+from headcount.learn.run import Run
+from headcount.models import configure
+from headcount.recipe import Recipe, read
+from headcount.text.tokens import Bytes
+from headcount.use import pack, recipe_files
+
+
+def describe(what: str) -> dict[str, Any]:
+    """Facts by name; `published` holds what a paper printed."""
+    if what.endswith(".toml"):
+        return _of_recipe(read(recipe_files.find(what)))
+    if Path(what).is_file():
+        header = pack.read_header(Path(what))
+        table = {"kind": header["kind"], **header["config"]}
+        return {"packed": what, **header["facts"], **_of_model(table, header["config"]["vocabulary"], 1)}
+    run = Run.existing(what)
+    steps = checkpoint.steps_in(run.checkpoints)
+    facts: dict[str, Any] = {
+        "run": what,
+        "checkpoints": ", ".join(map(str, steps)) or "none yet",
+        "best": run.best(),
+        "steps": run.recipe.train.steps,
+    }
+    return {**facts, **_of_recipe(run.recipe)}
+
+
+def _of_recipe(recipe: Recipe) -> dict[str, Any]:
+    """Counted with the vocabulary that was published, if one was: training uses the tokens' own."""
+    published = vars(recipe.published) if recipe.published else {}
+    vocabulary = published.get("vocabulary") or Bytes().vocabulary
+    facts = _of_model(recipe.model, vocabulary, recipe.batches.segment)
+    if recipe.published:
+        facts["published"] = {key: value for key, value in published.items() if value is not None}
+    return facts
+
+
+def _of_model(table: Any, vocabulary: int, segment: int) -> dict[str, Any]:
+    cls, config = configure(table, vocabulary)
+    with torch.device("meta"):
+        spec = cls(config).spec(segment)
+    return {
+        "model": table["kind"],
+        "vocabulary": config.vocabulary,
+        "parameters": {"in training": spec.parameters, "in use": spec.parameters_in_use},
+        "heads": spec.heads,
+        "receptive_field": "unbounded" if spec.receptive_field is None else spec.receptive_field,
+        "state_bytes_per_stream": spec.state_bytes,
+        "flops_per_byte": {"forward": spec.flops, "of which recurrent": spec.recurrent_flops, "segment": segment},
+    }

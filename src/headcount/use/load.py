@@ -1,0 +1,153 @@
+"""A trained model in use: `load` gives a `LanguageModel` that scores, evaluates, generates and packs."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from headcount.errors import RequestError
+from headcount.learn import checkpoint as checkpoints
+from headcount.learn import device as devices
+from headcount.learn.run import Run
+from headcount.measure.figure import Figure
+from headcount.measure.protocols import measure
+from headcount.measure.sample import Sampling, sample
+from headcount.measure.score import score
+from headcount.models import configure
+from headcount.models.contract import Model, count_parameters
+from headcount.text import corpora
+from headcount.text.tokens import Bytes
+from headcount.use import pack
+
+
+class LanguageModel:
+    """A finished model, where it came from, and what one does with it."""
+
+    def __init__(self, model: Model, kind: str, path: Path, facts: dict[str, Any], run: Run | None = None) -> None:
+        self.model = model.eval()
+        self.kind, self.path, self.run = kind, path, run
+        self.facts = facts
+        """`step` of the checkpoint and `sha256` of its weights."""
+        self.tokens = Bytes()
+
+    def __repr__(self) -> str:
+        return f"LanguageModel({self.kind}, {count_parameters(self.model):,} parameters, from {str(self.path)!r})"
+
+    def score(self, text: bytes) -> npt.NDArray[np.float64]:
+        """Bits for every byte, each given all bytes before it."""
+        if not isinstance(text, bytes | bytearray | memoryview):
+            raise TypeError(f"score takes bytes, not {type(text).__name__}")
+        pieces = list(self.score_pieces(np.frombuffer(text, dtype=np.uint8)))
+        return np.concatenate([np.zeros(0), *pieces])
+
+    def score_pieces(self, text: npt.NDArray[np.uint8]) -> Iterator[npt.NDArray[np.float64]]:
+        """The same a piece at a time, for texts of any length."""
+        for nats in score(self.model, text, start=self.tokens.start):
+            yield nats / math.log(2)
+
+    def evaluate(
+        self,
+        text: str | Path | None = None,
+        *,
+        split: str = "valid",
+        protocol: str | None = None,
+        window: int | None = None,
+        limit: int | None = None,
+    ) -> Figure:
+        """The figure on a file, or on a split of the run's own corpus; kept in the run's `figures.jsonl`."""
+        if window is not None and window < 1:
+            raise RequestError(f"--window {window}: must be at least 1")
+        if limit is not None and limit < 1:
+            raise RequestError(f"--limit {limit}: must be at least 1")
+        command = ["headcount", "evaluate", str(self.path)]
+        if text is not None:
+            name, split, source = Path(text).name, "text", corpora.map_file(Path(text))
+            command += ["--text", str(text)]
+        else:
+            name, source = self._own_split(split)
+            command += ["--split", split]
+        protocol = protocol or (self.run.recipe.evaluate.protocol if self.run else "carried")
+        command += ["--protocol", protocol]
+        command += ["--window", str(window)] if window is not None else []
+        command += ["--limit", str(limit)] if limit is not None else []
+        command += ["--checkpoint", str(self.facts["step"])] if self.run else []
+        part = source[:limit]
+        measured = measure(self.model, part, name=protocol, start=self.tokens.start, split=split, window=window)
+        figure = Figure.of(
+            measured,
+            corpus={"name": name, "split": split, "sha256": measured.sha256, "bytes": len(part), "of": len(source)},
+            tokens=self.tokens.kind,
+            model=self.describe(),
+            command=shlex.join(command),
+        )
+        if self.run is not None:
+            self.run.add_figure(figure)
+        return figure
+
+    def _own_split(self, split: str) -> tuple[str, npt.NDArray[np.uint8]]:
+        if self.run is None:
+            raise RequestError(f"{self.path} is a packed model and has no corpus: name a text with --text")
+        corpus = corpora.open_corpus(self.run.recipe.corpus)
+        return corpus.name, corpus.split(split)
+
+    def describe(self) -> dict[str, Any]:
+        """What a figure says of the model."""
+        return {"kind": self.kind, "parameters": count_parameters(self.model), **self.facts}
+
+    @overload
+    def generate(
+        self, prompt: bytes = b"", length: int = 200, *, stream: Literal[True], **how: Any
+    ) -> Iterator[int]: ...
+
+    @overload
+    def generate(
+        self, prompt: bytes = b"", length: int = 200, *, stream: Literal[False] = False, **how: Any
+    ) -> bytes: ...
+
+    def generate(
+        self, prompt: bytes = b"", length: int = 200, *, stream: bool = False, **how: Any
+    ) -> bytes | Iterator[int]:
+        """`length` bytes that go on from the prompt; `stream=True` gives them one by one.
+
+        `how`: temperature, top_k, top_p, seed.
+        """
+        if length < 0:
+            raise RequestError(f"--bytes {length}: must not be negative")
+        written = islice(sample(self.model, prompt, Sampling(**how), start=self.tokens.start), length)
+        return written if stream else bytes(written)
+
+    def save(self, path: str | Path) -> None:
+        """Pack the model into one file that `load` and every command take."""
+        pack.write(Path(path), self.model, self.kind, self.facts)
+
+
+def load(path: str | Path, *, checkpoint: str | int | None = None, device: str | None = None) -> LanguageModel:
+    """The model of a run (its best checkpoint, else the last) or of a packed file."""
+    path = Path(path)
+    where = devices.choose(device).name
+    model, kind, facts = read_model(path, None if checkpoint is None else str(checkpoint))
+    run = None if path.is_file() else Run(path)
+    return LanguageModel(model.finished().to(where), kind, path, facts, run)
+
+
+def read_model(path: Path, which: str | None = None) -> tuple[Model, str, dict[str, Any]]:
+    """A model as it was saved, its kind, and the step and hash of its weights."""
+    if path.is_file():
+        if which is not None:
+            raise RequestError(f"--checkpoint {which}: {path} is a packed model and has no checkpoints")
+        return pack.read(path)
+    run = Run.existing(path)
+    step = run.choose(which)
+    saved = checkpoints.read(run.checkpoints, step)
+    table = run.recipe.model
+    cls, config = configure(table, Bytes().vocabulary)
+    model = cls.blank(config)
+    model.load_state_dict(dict(saved.model))
+    return model, table["kind"], {"step": step, "sha256": saved.model_sha256}

@@ -1,0 +1,77 @@
+"""A finished model in one safetensors file: tensors, and in the header what is needed to use them.
+
+The header also holds a hash of every tensor's name, shape and bytes: a flipped bit is noticed before use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from headcount import durable
+from headcount.errors import DataError, RequestError
+from headcount.models import configure
+from headcount.models.contract import Model
+
+KEY = "headcount"
+FORMAT = 1
+_UNREADABLE = (safetensors.SafetensorError, ValueError, KeyError, TypeError)
+
+
+def write(path: Path, model: Model, kind: str, facts: Mapping[str, Any]) -> None:
+    """Pack a finished model."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    header = {"format": FORMAT, "kind": kind, "config": asdict(model.config), "facts": dict(facts)}
+    header["sha256"] = _hash(tensors, header)
+    try:
+        durable.write(path, [safetensors.torch.save(tensors, {KEY: json.dumps(header)})])
+    except OSError as error:
+        raise RequestError(f"cannot write {path}: {error.strerror}") from error
+
+
+def read(path: Path) -> tuple[Model, str, dict[str, Any]]:
+    """A packed model, verified: the model, its kind, and the facts it was packed with."""
+    header = read_header(path)
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        if header["sha256"] != _hash(tensors, header):
+            raise DataError(f"{path} is damaged: its tensors are not the ones that were packed")
+        cls, config = configure({"kind": header["kind"], **header["config"]}, header["config"]["vocabulary"])
+        model = cls.blank(config)
+        model.load_state_dict(tensors)
+    except (*_UNREADABLE, RuntimeError, RequestError) as error:
+        raise DataError(f"{path} is not a model packed by headcount, or is damaged: {error}") from error
+    return model, header["kind"], header["facts"]
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """What the file says of itself; the tensors are not looked at."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {})[KEY])
+        if header["format"] != FORMAT or not all(key in header for key in ("kind", "config", "facts", "sha256")):
+            raise DataError(f"{path} was packed in another format ({header['format']})")
+    except OSError as error:
+        raise RequestError(f"{path}: {error.strerror or error}") from error
+    except _UNREADABLE as error:
+        raise DataError(f"{path} is not a model packed by headcount, or is damaged: {error}") from error
+    return dict(header)
+
+
+def _hash(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:
+    said = {key: value for key, value in header.items() if key != "sha256"}
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()

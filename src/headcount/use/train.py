@@ -1,0 +1,212 @@
+"""Training from the outside: a recipe or texts become a run; a run goes on. The commands are thin wrappers of these."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from headcount import durable
+from headcount import recipe as recipes
+from headcount.errors import BusyError, RequestError
+from headcount.learn import calibrate, sizing
+from headcount.learn import device as devices
+from headcount.learn import resume as resuming
+from headcount.learn.checkpoint import Checkpoint
+from headcount.learn.console import ConsoleSink
+from headcount.learn.device import Device
+from headcount.learn.events import MetricsLog
+from headcount.learn.interrupt import Interruption
+from headcount.learn.plan import Plan, settle
+from headcount.learn.run import Run, claim
+from headcount.learn.trainer import Trainer
+from headcount.measure.figure import Figure
+from headcount.models import configure
+from headcount.models.contract import count_parameters
+from headcount.recipe import Recipe
+from headcount.text import corpora
+from headcount.text.tokens import Bytes
+from headcount.use import load, recipe_files
+
+
+def say(line: str) -> None:
+    """What is said to a person."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def train(
+    *what: str | Path,
+    run: str | Path | None = None,
+    set: Sequence[str] = (),
+    steps: int | None = None,
+    minutes: float | None = None,
+    start_from: str | Path | None = None,
+    device: str | None = None,
+) -> Run:
+    """Train a recipe (a `.toml` file) or texts, which take a desk recipe sized to them."""
+    if steps is not None and minutes is not None:
+        raise RequestError("--steps and --minutes contradict each other: give one")
+    if minutes is not None and not 0 < minutes < float("inf"):
+        raise RequestError(f"--minutes {minutes}: must be above 0")
+    overrides = [*set, *([f"train.steps={steps}"] if steps is not None else [])]
+    with Interruption() as interruption:
+        weights = _weights_of(start_from) if start_from is not None else None
+        recipe, stem = _recipe_of(what, overrides, weights)
+        chosen = devices.choose(device)
+        plan = settle(recipe, say, minutes=minutes is not None)
+        interruption.check()
+        if minutes is not None:
+            say(f"timing steps to fit {minutes:g} minutes")
+            plan = plan.with_steps(calibrate.steps_for(plan, minutes, chosen, interruption))
+        interruption.check()
+        folder = claim(Path(run) if run is not None else None, stem)
+        with folder.held():
+            if folder.recipe_file.exists():
+                raise BusyError(f"{folder.path} was begun by another process just now")
+            folder.write_recipe(recipes.to_toml(plan.recipe, plan.model.Config))
+            _fit(folder, plan, chosen, interruption, weights=weights)
+    return folder
+
+
+def resume(path: str | Path, *, steps: int | None = None, device: str | None = None) -> Run:
+    """Go on with a run, to the bit; `steps` makes it longer."""
+    run = Run.existing(path)
+    with Interruption() as interruption, run.held():
+        chosen = devices.choose(device)
+        saved, damaged = resuming.newest_good(run, say)
+        log = MetricsLog(run.metrics_file)
+        if saved is not None:
+            resuming.require_same(run, saved, chosen, say)
+            for bad in damaged:
+                log({"event": "fallen_back", "at": saved.record["step"], "from": bad})
+        elif run.recipe.train.initial:
+            raise RequestError(f"{path} lost the weights it started from: train it anew with --from")
+        done = saved.record["step"] if saved else 0
+        if steps is not None and steps != run.recipe.train.steps:
+            if steps <= done:
+                raise RequestError(f"--steps {steps}: {path} has {done} steps already")
+            log({"event": "rescheduled", "at": done, "steps": steps})
+            log.flush(to_disk=True)
+            longer = run.recipe.replace("train", steps=steps)
+            run.write_recipe(recipes.to_toml(longer, configure(longer.model, Bytes().vocabulary)[0].Config))
+        if saved is not None and resuming.is_finished(run, saved):
+            say(f"{path} is finished: {done:,} steps; headcount resume {path} --steps N trains longer")
+            return run
+        _fit(run, settle(run.recipe, say), chosen, interruption, saved=saved)
+    return run
+
+
+def final_figure(run: Run) -> Figure | None:
+    """The figure of the best checkpoint as it was measured during training."""
+    best = run.best()
+    for event in run.events():
+        if event["event"] == "evaluated" and event["step"] == best:
+            lm = load.load(run.path, device="cpu")
+            recipe = run.recipe
+            corpus = recipe.corpus
+            limit = ["--limit", str(event["bytes"])] if recipe.evaluate.limit else []
+            command = ["headcount", "evaluate", str(run.path), *limit, "--checkpoint", str(best)]
+            return Figure(
+                value=event["bits_per_byte"],
+                nats=event["nats"],
+                bytes=event["bytes"],
+                protocol=event["protocol"],
+                corpus={
+                    "name": "text" if corpus.paths and corpus.name == "stdlib" else corpus.name,
+                    "split": "valid",
+                    "sha256": event["sha256"],
+                    "bytes": event["bytes"],
+                },
+                tokens=lm.tokens.kind,
+                model=lm.describe(),
+                command=shlex.join(command),
+            )
+    return None
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What `--from` starts with."""
+
+    kind: str
+    config: Any
+    tensors: Mapping[str, Tensor]
+    sha256: str
+
+
+def _weights_of(path: str | Path) -> Weights:
+    model, kind, facts = load.read_model(Path(path))
+    return Weights(kind, model.config, model.state_dict(), facts["sha256"])
+
+
+def _recipe_of(what: Sequence[str | Path], overrides: Sequence[str], weights: Weights | None) -> tuple[Recipe, str]:
+    """The recipe of a `.toml` file or of texts, and what the run is called after."""
+    if not what:
+        raise RequestError("name a recipe (.toml) or one or more texts")
+    if len(what) == 1 and str(what[0]).endswith(".toml"):
+        file = recipe_files.find(str(what[0]))
+        recipe, stem = recipes.read(file, overrides), file.stem
+    else:
+        texts = [str(corpora.keep_piped(sys.stdin.buffer)) if str(w) == "-" else str(w) for w in what]
+        tables = sizing.recipe_for(sum(len(corpora.map_file(Path(text))) for text in texts)).to_dict()
+        tables["corpus"]["path"] = texts
+        if weights is not None:
+            tables["model"] = {"kind": weights.kind, **asdict(weights.config)}
+        recipe = recipes.from_dict(tables, overrides)
+        stem = "text" if str(what[0]) == "-" else Path(what[0]).stem
+    paths = tuple(str(Path(path).absolute()) for path in recipe.corpus.paths)
+    recipe = recipe.replace("corpus", path=(paths[0] if len(paths) == 1 else paths) or None)
+    return _starting_from(recipe, weights), stem or "text"
+
+
+def _starting_from(recipe: Recipe, weights: Weights | None) -> Recipe:
+    """The recipe with the hash of the weights it starts from; they must fit its model."""
+    if weights is None:
+        if recipe.train.initial is not None:
+            raise RequestError(
+                f"this recipe starts from weights {recipe.train.initial[:12]}: name their run with --from"
+            )
+        return recipe
+    _, config = configure(recipe.model, Bytes().vocabulary)
+    changed = resuming.differences(
+        {"model": {"kind": recipe.model["kind"], **asdict(config)}},
+        {"model": {"kind": weights.kind, **asdict(weights.config)}},
+    )
+    # How weights were drawn and what is dropped while training may change; what they are the weights of may not.
+    changed = [line for line in changed if not line.startswith(("model.init ", "model.dropout "))]
+    if changed:
+        raise RequestError(f"the weights of --from belong to another model: {'; '.join(changed)}")
+    return recipe.replace("train", initial=weights.sha256)
+
+
+def _fit(
+    run: Run,
+    plan: Plan,
+    device: Device,
+    interruption: Interruption,
+    *,
+    saved: Checkpoint | None = None,
+    weights: Weights | None = None,
+) -> None:
+    """Train in a run folder whose lock is held."""
+    durable.sweep(run.path)
+    durable.sweep(run.checkpoints)
+    recipe = plan.recipe
+    with ConsoleSink(recipe.train.steps or 0) as console:
+        trainer = Trainer(run, plan, device, [console], interruption)
+        console.say(
+            f"{run.path}: {recipe.model['kind']}, {count_parameters(trainer.learner.model):,} parameters, on {device}; "
+            f"{plan.corpus.name}, {plan.corpus.ends[0]:,} bytes to learn from; "
+            f"{recipe.train.steps:,} steps of {recipe.batches.streams} × {recipe.batches.segment} bytes"
+        )
+        if saved is None:
+            trainer.begin(weights.tensors if weights else None)
+        else:
+            trainer.restore(saved)
+            console.say(f"going on from step {trainer.step:,}")
+        trainer.fit()
