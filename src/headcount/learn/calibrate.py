@@ -13,7 +13,8 @@ from headcount.learn.plan import EVALUATIONS, Plan
 from headcount.learn.trainer import Learner
 from headcount.measure.protocols import measure
 
-TIMED_STEPS = 10
+TIMED_STEPS, MOST_TIMED_STEPS, TIMED_SECONDS = 10, 200, 3.0
+"""Ten steps at least, and so many that a short disturbance does not decide."""
 TIMED_BYTES = 4_096
 
 
@@ -23,13 +24,16 @@ def steps_for(plan: Plan, minutes: float, device: Device, interruption: Interrup
         learner = Learner(plan, device)
         window = getattr(plan.config, "window", 0)
         until_full = -(-window // plan.recipe.batches.segment)
-        times = []
-        for step in range(until_full + TIMED_STEPS):
+        times: list[float] = []
+        for step in range(until_full + MOST_TIMED_STEPS):
             interruption.check()
             began = time.perf_counter()
-            learner.learn(step, until_full + TIMED_STEPS)
+            learner.learn(step, until_full + MOST_TIMED_STEPS)
             times.append(time.perf_counter() - began)
-    one_step = statistics.median(times[-TIMED_STEPS:])
+            full = times[until_full:]
+            if len(full) >= TIMED_STEPS and sum(full) >= TIMED_SECONDS:
+                break
+    one_step = statistics.median(times[until_full:])
     one_evaluation = _seconds_to_evaluate(plan, learner)
     every = plan.recipe.train.evaluate_every
     budget = minutes * 60

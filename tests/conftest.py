@@ -1,0 +1,68 @@
+"""What all tests share: one torch thread per worker, a cache of their own, and small texts that they make."""
+
+import os
+import random
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that tests start
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("HEADCOUNT_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+def make_text(size: int, seed: int = 0) -> bytes:
+    """Words drawn from a small vocabulary: learnable, and different for every seed."""
+    draw = random.Random(seed)
+    words = ["".join(draw.choices("etaoinshrdlu", k=draw.randint(2, 8))) for _ in range(200)]
+    made = bytearray()
+    while len(made) < size:
+        made += draw.choice(words).encode() + draw.choice([b" ", b" ", b" ", b", ", b".\n"])
+    return bytes(made[:size])
+
+
+@pytest.fixture
+def text_file(tmp_path) -> Path:
+    path = tmp_path / "my.txt"
+    path.write_bytes(make_text(20_000))
+    return path
+
+
+@pytest.fixture
+def tiny_recipe(tmp_path, text_file) -> Path:
+    """A recipe that trains in a moment: 12 steps, saved every 4, evaluated every 6, a memory that gets full."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(f"""
+seed = 3
+[corpus]
+path = "{text_file}"
+[model]
+kind = "sha-rnn"
+width = 16
+blocks = 2
+attention = [0]
+window = 40
+dropout = 0.1
+[batches]
+streams = 4
+segment = 16
+[optimiser]
+kind = "adamw"
+lr = 1e-2
+[schedule]
+kind = "cosine"
+warmup = 0.2
+[train]
+steps = 12
+evaluate_every = 6
+save_every = 4
+[evaluate]
+limit = 500
+""")
+    return path

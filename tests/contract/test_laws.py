@@ -1,0 +1,279 @@
+"""The laws that every model keeps, on tiny sizes with fresh weights. A new model is a line in VARIANTS."""
+
+import dataclasses
+import math
+
+import pytest
+import safetensors.torch
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from headcount.models import MODELS, configure
+from tests.conftest import make_text
+
+SHA_RNN = {"kind": "sha-rnn", "width": 24, "blocks": 3, "window": 19}
+VARIANTS = {
+    "sha-rnn-0-heads": {**SHA_RNN, "attention": []},
+    "sha-rnn-1-head": {**SHA_RNN, "attention": [1]},
+    "sha-rnn-all-heads": {**SHA_RNN, "attention": [0, 1, 2]},
+    "sha-rnn-collapsed": {**SHA_RNN, "attention": [0, 2], "collapsed": True},
+    "sha-rnn-segment-rule": {**SHA_RNN, "attention": [1], "window": 64, "window_rule": "segment"},
+    "sha-rnn-paper-init": {**SHA_RNN, "attention": [1], "init": "paper"},
+}
+LENGTH = 60
+BOUND = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+@pytest.fixture(params=VARIANTS, autouse=True)
+def variant(request):
+    return VARIANTS[request.param]
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def dtype(request):
+    return request.param
+
+
+def build(variant, dtype=torch.float32):
+    torch.manual_seed(5)
+    cls, config = configure(variant, 256)
+    model = cls(config)
+    with torch.no_grad():  # zeros and ones hide mistakes
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return model.to(dtype).eval()
+
+
+def draw_tokens(batch=3, length=LENGTH + 1):
+    return torch.randint(0, 256, (batch, length), generator=torch.Generator().manual_seed(7))
+
+
+def nll_in_pieces(model, tokens, lengths, *, gradients):
+    state, pieces, begin = model.start(len(tokens)), [], 0
+    with torch.set_grad_enabled(gradients):
+        for length in lengths:
+            hidden, state = model(tokens[:, begin : begin + length], state)
+            state = state.detach() if gradients else state
+            pieces.append(model.head.nll(hidden, tokens[:, begin + 1 : begin + length + 1]).detach())
+            begin += length
+    assert begin == tokens.shape[1] - 1
+    return torch.cat(pieces, dim=1)
+
+
+def test_every_model_has_a_variant():
+    assert {v["kind"] for v in VARIANTS.values()} == set(MODELS)
+
+
+def test_shapes(variant, dtype):
+    model, tokens = build(variant, dtype), draw_tokens()
+    hidden, state = model(tokens, model.start(3))
+    assert hidden.shape == (3, LENGTH + 1, model.config.width) and hidden.dtype == dtype
+    assert model.head.nll(hidden, tokens).shape == tokens.shape
+    log_probs = model.head.log_probs(hidden)
+    assert log_probs.shape == (*tokens.shape, 256)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(tokens.shape, dtype=dtype))
+    assert all(t.shape[0] == 3 for t in state.to_tensors().values() if t.ndim)
+    assert all(t.dtype == dtype for t in state.to_tensors().values() if t.is_floating_point())
+
+
+def test_causality(variant):
+    model, tokens = build(variant), draw_tokens()
+    changed = tokens.clone()
+    changed[:, 40] = (changed[:, 40] + 1) % 256
+    before, _ = model(tokens, model.start(3))
+    after, _ = model(changed, model.start(3))
+    assert before[:, :40].equal(after[:, :40])
+    assert not before[:, 40:].equal(after[:, 40:])
+
+
+@pytest.mark.parametrize("gradients", [True, False], ids=["gradients", "no-gradients"])
+@pytest.mark.parametrize("lengths", [[1] * LENGTH, [7, 1, 30, 2, 20], [20, 40], [LENGTH]], ids=str)
+def test_whole_is_chunked_is_byte_by_byte(variant, dtype, lengths, gradients):
+    model, tokens = build(variant, dtype), draw_tokens()
+    whole = nll_in_pieces(model, tokens, [LENGTH], gradients=True)
+    pieces = nll_in_pieces(model, tokens, lengths, gradients=gradients)
+    assert (whole - pieces).abs().max() <= BOUND[dtype]
+
+
+def test_gradients_do_not_depend_on_the_cut_inside_a_graph(variant):
+    """With the graph kept across calls, two halves give the gradients of the whole."""
+    model, tokens = build(variant, torch.float64), draw_tokens()
+
+    def gradients(lengths):
+        model.zero_grad()
+        state, total, begin = model.start(3), 0.0, 0
+        for length in lengths:
+            hidden, state = model(tokens[:, begin : begin + length], state)
+            total = total + model.head.nll(hidden, tokens[:, begin + 1 : begin + length + 1]).sum()
+            begin += length
+        total.backward()
+        return [p.grad.clone() for p in model.parameters()]
+
+    for whole, halves in zip(gradients([LENGTH]), gradients([25, 35]), strict=True):
+        torch.testing.assert_close(whole, halves, rtol=1e-8, atol=1e-8)
+
+
+def test_rows_of_a_batch_do_not_see_each_other(variant):
+    model, tokens = build(variant), draw_tokens()
+    changed = tokens.clone()
+    changed[1] = (changed[1] + 3) % 256
+    before, _ = model(tokens, model.start(3))
+    after, _ = model(changed, model.start(3))
+    assert before[[0, 2]].equal(after[[0, 2]])
+    alone, _ = model(tokens[:1], model.start(1))
+    assert (alone - before[:1]).abs().max() <= 1e-5
+
+
+def test_every_parameter_gets_a_gradient(variant):
+    model = build(variant).train()
+    loss, _ = model.objective(draw_tokens(length=LENGTH + model.lookahead), model.start(3), 0.0)
+    loss.total.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+def test_overfits_a_kilobyte(variant):
+    cls, config = configure(variant, 256)
+    torch.manual_seed(0)
+    model = cls(config)
+    lanes = torch.tensor(list(make_text(1024))).view(16, 64)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for step in range(450):
+        loss, _ = model.objective(lanes, model.start(16), step / 450)
+        optimiser.zero_grad()
+        loss.total.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+    assert loss.parts["nll"].item() / math.log(2) < 0.5  # its bytes take 3.5 bits each unless they are known by heart
+
+
+def test_save_and_load_are_bit_equal(variant, dtype):
+    model, tokens = build(variant, dtype), draw_tokens()
+    tensors = safetensors.torch.load(safetensors.torch.save(model.state_dict()))
+    copy = type(model).blank(model.config, dtype=dtype)
+    copy.load_state_dict(tensors)
+    state = model.start(3)
+    for begin in (0, 30):
+        hidden, state = model(tokens[:, begin : begin + 30], state)
+        saved = safetensors.torch.load(safetensors.torch.save(state.to_tensors()))
+        state_copy = copy.start(3).from_tensors(saved)
+        for one, other in zip(state.to_tensors().values(), state_copy.to_tensors().values(), strict=True):
+            assert one.equal(other)
+    ours, _ = model(tokens[:, 30:60], state)
+    theirs, _ = copy.eval()(tokens[:, 30:60], state_copy)
+    assert ours.equal(theirs)
+
+
+def test_finished_gives_the_same_nll_and_leaves_the_original(variant, dtype):
+    model, tokens = build(variant, dtype), draw_tokens()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    finished = model.finished()
+    ours = nll_in_pieces(model, tokens, [LENGTH], gradients=False)
+    theirs = nll_in_pieces(finished, tokens, [LENGTH], gradients=False)
+    assert (ours - theirs).abs().max() <= BOUND[dtype]
+    assert all(before[name].equal(tensor) for name, tensor in model.state_dict().items())
+    assert finished is not model and all(
+        a.data_ptr() != b.data_ptr() for a, b in zip(model.parameters(), finished.parameters(), strict=False)
+    )
+    again = type(model)(finished.config)  # the Config says what the weights are
+    again.load_state_dict(finished.state_dict())
+
+
+def test_state_modes(variant):
+    model, tokens = build(variant), draw_tokens()
+    with torch.no_grad():
+        _, without = model(tokens[:, :5], model.start(3))
+    with pytest.raises(RuntimeError, match="gradients off"):
+        model(tokens[:, 5:6], without)
+    _, with_gradients = model(tokens[:, :5], model.start(3))
+    with torch.no_grad():
+        a, _ = model(tokens[:, 5:9], with_gradients.detach())
+        b, _ = model(tokens[:, 5:9], without)
+    assert (a - b).abs().max() <= 1e-5
+
+
+def test_a_call_with_gradients_leaves_its_state_alone(variant):
+    model, tokens = build(variant), draw_tokens()
+    _, state = model(tokens[:, :30], model.start(3))
+    before = {name: t.clone() for name, t in state.to_tensors().items()}
+    model(tokens[:, 30:50], state)
+    assert all(before[name].equal(t) for name, t in state.to_tensors().items())
+
+
+@torch.no_grad()
+def test_clone_branches(variant):
+    model, tokens = build(variant), draw_tokens()
+    _, state = model(tokens[:, :30], model.start(3))
+    branch = state.clone()
+    expected, _ = model(tokens[:, 30:40], state.clone())
+    model(tokens[:, 40:50], state)
+    again, _ = model(tokens[:, 30:40], branch)
+    assert expected.equal(again)
+
+
+@torch.no_grad()
+def test_select_takes_streams(variant):
+    model, tokens = build(variant), draw_tokens()
+    _, state = model(tokens[:, :30], model.start(3))
+    some = state.clone().select(torch.tensor([2, 0]))
+    expected, _ = model(tokens[:, 30:40], state)
+    selected, _ = model(tokens[[2, 0], 30:40], some)
+    assert (expected[[2, 0]] - selected).abs().max() <= 1e-5
+
+
+def test_window_can_be_overridden(variant):
+    if not variant["attention"]:
+        return
+    model, tokens = build(variant), draw_tokens()
+    wide, _ = model(tokens, model.start(3, window=1000))
+    narrow, _ = model(tokens[:, :3], model.start(3, window=3))
+    own, _ = model(tokens, model.start(3))
+    assert (wide[:, :3] - narrow).abs().max() <= 1e-5
+    if variant.get("window_rule") != "segment":
+        assert not torch.allclose(wide[:, -1], own[:, -1])
+
+
+def test_flops_and_state_bytes(variant):
+    segment = 16
+    model = build(variant)
+    spec = model.spec(segment)
+    tokens = draw_tokens(batch=2, length=200)
+    _, state = model(tokens[:, :segment], model.start(2))
+    for begin in range(segment, 112, segment):
+        _, state = model(tokens[:, begin : begin + segment], state.detach())
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH), torch.no_grad():
+        hidden, _ = model(tokens[:, 112 : 112 + segment], state)
+        model.head.nll(hidden, tokens[:, 112 : 112 + segment])
+    counted = counter.get_total_flops() / (2 * segment)
+    assert counted == pytest.approx(spec.flops - spec.recurrent_flops, rel=0.05)
+    assert spec.recurrent_flops == 3 * 2 * 4 * 2 * 24 * 24  # three LSTMs, four gates, two D × D matrices each
+    full = {name: t for name, t in state.to_tensors().items() if t.is_floating_point()}
+    assert sum(t.numel() * t.element_size() for t in full.values()) / 2 == spec.state_bytes
+    assert state.nbytes / 2 >= spec.state_bytes
+
+
+def test_spec_counts_without_allocating(variant):
+    cls, config = configure(variant, 256)
+    with torch.device("meta"):
+        spec = cls(config).spec()
+    model = cls(config)
+    assert spec.parameters == sum(p.numel() for p in model.parameters())
+    assert spec.parameters_in_use == sum(p.numel() for p in model.finished().parameters())
+
+
+def test_bfloat16_autocast_keeps_the_state_in_float32(variant):
+    model, tokens = build(variant), draw_tokens()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss, state = model.objective(tokens, model.start(3), 0.0)
+        assert loss.parts["nll"].dtype == torch.float32
+        _, state = model(tokens, state.detach())
+    assert all(t.dtype == torch.float32 for t in state.to_tensors().values() if t.is_floating_point())
+
+
+def test_config_is_frozen_and_keyword_only(variant):
+    cls, config = configure(variant, 256)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.width = 3
+    with pytest.raises(TypeError):
+        cls.Config(256)

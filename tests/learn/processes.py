@@ -1,0 +1,113 @@
+"""Runs in processes of their own, forked from a server that has torch loaded: what a kill or a limit is tried on."""
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["torch", "headcount.use.train", "headcount.cli.train", "headcount.cli.resume"])
+
+
+def command(arguments, output, fault):
+    """Run one command of headcount with its output in files; `fault` arranges what goes wrong."""
+    import torch
+
+    torch.set_num_threads(1)
+    for name, descriptor in (("out", 1), ("err", 2)):
+        os.dup2(os.open(f"{output}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+    if fault:
+        globals()[fault[0]](*fault[1:])
+    from headcount.cli import run
+
+    code = run(arguments)
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def start(arguments, output: Path, fault=None, environment=None):
+    before = {name: os.environ.get(name) for name in environment or {}}
+    os.environ.update(environment or {})
+    process = context.Process(target=command, args=([str(a) for a in arguments], str(output), fault))
+    process.start()
+    for name, value in before.items():
+        with contextlib.suppress(KeyError):
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    return process
+
+
+def finish(process, timeout=120) -> int:
+    process.join(timeout)
+    assert process.exitcode is not None, "the process hangs"
+    return process.exitcode
+
+
+def run(arguments, output: Path, fault=None) -> int:
+    return finish(start(arguments, output, fault))
+
+
+def said(output: Path) -> str:
+    return Path(f"{output}.err").read_text()
+
+
+# What can go wrong. Each is called in the child before the command runs.
+
+
+def die_after(step):
+    """The process is gone right after step `step` is logged, before anything else happens."""
+    from headcount.learn.trainer import Trainer
+
+    one_step = Trainer._one_step
+
+    def dying(self):
+        one_step(self)
+        if self.step == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Trainer._one_step = dying
+
+
+def file_limit(size):
+    """No file may grow beyond `size` bytes: a disk that is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def signal_at(number, place, times=1):
+    """Signals that arrive at a certain place: `step N`, `save`, `evaluate` or `begin`."""
+    from headcount.learn import checkpoint, trainer
+
+    def send():
+        for _ in range(times):
+            os.kill(os.getpid(), number)
+
+    if place == "begin":
+        fit = trainer.Trainer.fit
+        trainer.Trainer.fit = lambda self: (send(), fit(self))[1]
+    elif place == "save":
+        publish = checkpoint.publish
+        checkpoint.publish = lambda *arguments: (send(), publish(*arguments))[1]
+    elif place == "evaluate":
+        measure = trainer.measure
+        trainer.measure = lambda *a, **k: (send(), measure(*a, **k))[1]
+    else:
+        target, one_step = int(place.split()[1]), trainer.Trainer._one_step
+
+        def signalled(self):
+            one_step(self)
+            if self.step == target:
+                send()
+
+        trainer.Trainer._one_step = signalled
+
+
+def slow(seconds):
+    """Every step takes its time."""
+    import time
+
+    from headcount.learn.trainer import Trainer
+
+    one_step = Trainer._one_step
+    Trainer._one_step = lambda self: (time.sleep(seconds), one_step(self))[1]
