@@ -35,16 +35,16 @@ class MetricsLog:
     def flush(self, *, to_disk: bool = False) -> bool:
         """Write what is pending; False if the disk does not take it now."""
         try:
-            with self.path.open("ab") as file:
+            with self.path.open("ab", buffering=0) as file:  # a buffer would be written once more when it is closed
                 whole = file.tell()
                 try:
-                    file.write(self._pending)
-                    file.flush()
+                    if file.write(self._pending) < len(self._pending):
+                        raise OSError("the disk took only a part")
+                    if to_disk:
+                        os.fsync(file.fileno())
                 except OSError:
                     os.truncate(self.path, whole)
                     raise
-                if to_disk:
-                    os.fsync(file.fileno())
         except OSError:
             return False
         self._pending = b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -52,8 +53,16 @@ class Run:
         return lock.held(self.path)
 
     def write_recipe(self, text: str) -> None:
-        """Write the resolved recipe: from here on the folder is a run."""
+        """Write the resolved recipe."""
         durable.write_text(self.recipe_file, text)
+
+    def begin(self, text: str) -> None:
+        """Write the recipe of a new run: from here on the folder is one. If it cannot be written the folder goes."""
+        try:
+            self.write_recipe(text)
+        except OSError as error:
+            shutil.rmtree(self.path)
+            raise RequestError(f"cannot write {self.recipe_file}: {error.strerror}") from error
 
     def events(self) -> list[dict[str, Any]]:
         """Everything that `metrics.jsonl` holds."""

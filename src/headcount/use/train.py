@@ -68,7 +68,7 @@ def train(
         with folder.held():
             if folder.recipe_file.exists():
                 raise BusyError(f"{folder.path} was begun by another process just now")
-            folder.write_recipe(recipes.to_toml(plan.recipe, plan.model.Config))
+            folder.begin(recipes.to_toml(plan.recipe, plan.model.Config))
             _fit(folder, plan, chosen, interruption, weights=weights)
     return folder
 
