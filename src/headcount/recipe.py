@@ -278,7 +278,7 @@ def from_dict(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -> Recip
         if name in _TABLES_BY_KIND:
             default, classes = _TABLES_BY_KIND[name]
             kind = table.get("kind", default)
-            if kind not in classes:
+            if not isinstance(kind, str) or kind not in classes:
                 raise RequestError(f"{name}.kind = {kind!r}: {nearest(str(kind), classes)}")
             sections[name] = check_table(classes[kind], table, name)
         elif name != "model":
@@ -314,7 +314,7 @@ def _apply_override(tables: dict[str, Any], override: str) -> None:
         raise RequestError(f"--set {override}: {section!r} is not a table")
     if name == "kind" and table.get("kind") != value:  # keys that the new kind does not know mean nothing to it
         classes = _TABLES_BY_KIND.get(section, ("", {}))[1]
-        known = typing.get_type_hints(classes[value]) if value in classes else {}
+        known = typing.get_type_hints(classes[value]) if isinstance(value, str) and value in classes else {}
         tables[section] = table = {key: kept for key, kept in table.items() if key in known}
     table.pop(_RIVALS.get(key.strip(), ""), None)
     table[name] = value

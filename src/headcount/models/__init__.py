@@ -19,7 +19,7 @@ MODELS: Mapping[str, str] = {
 
 def model_class(kind: str) -> type[Model]:
     """The class behind a name."""
-    if kind not in MODELS:
+    if not isinstance(kind, str) or kind not in MODELS:
         raise RequestError(f"model.kind = {kind!r}: {nearest(str(kind), MODELS)}")
     module, _, name = MODELS[kind].partition(":")
     found: type[Model] = getattr(import_module(module), name)
