@@ -90,7 +90,7 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False) -> Plan:
     plan = Plan(recipe, corpus, tokens, model, config)
     plan.held_out()
     with torch.device("meta"):
-        longest = model(config).longest_segment
+        longest = model(config).longest_segment()
     if longest is not None and recipe.batches.segment > longest:
         raise RequestError(f"batches.segment = {recipe.batches.segment}: must be at most {longest}, the model.window")
     if minutes:

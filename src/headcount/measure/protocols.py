@@ -86,10 +86,9 @@ def measure(
     length = len(text) // streams
     if length < (1 if protocol.scores_first else 2):
         raise RequestError(f"{len(text)} bytes are too few for the {streams} streams of protocol {name}")
-    if model.longest_segment is not None and protocol.segment > model.longest_segment and name != "carried":
-        raise RequestError(
-            f"protocol {name} feeds segments of {protocol.segment}; this model takes {model.longest_segment} at most"
-        )
+    longest = model.longest_segment(window)
+    if longest is not None and protocol.segment > longest and name != "carried":
+        raise RequestError(f"protocol {name} feeds segments of {protocol.segment}; this model takes {longest} at most")
     lanes = text[: streams * length].reshape(streams, length)
     nats, count = 0.0, 0
     pieces = score_lanes(
@@ -106,7 +105,7 @@ def measure(
     facts = {
         "name": name,
         "streams": streams,
-        "segment": min(protocol.segment, model.longest_segment or protocol.segment),
+        "segment": min(protocol.segment, longest or protocol.segment),
         "window": window if window is not None else getattr(config, "window", None),
         "window_rule": getattr(config, "window_rule", None),
         "state": "carried",

@@ -47,7 +47,7 @@ def sample(model: Model, prompt: bytes, how: Sampling, *, start: int) -> Iterato
     draw = np.random.default_rng(how.seed)
     state = model.start(1)
     pending = np.array([start, *prompt], dtype=np.int64)[None]
-    segment = min(SEGMENT, model.longest_segment or SEGMENT)
+    segment = min(SEGMENT, model.longest_segment() or SEGMENT)
     with in_use(model):
         while True:
             for begin in range(0, pending.shape[1], segment):

@@ -46,7 +46,7 @@ def score_lanes(
     `start` is the symbol that every lane comes after; None feeds a lane's first byte without scoring it, as the papers
     do. `check` is called before each piece and stops the scoring by raising.
     """
-    segment = min(segment, model.longest_segment or segment)
+    segment = min(segment, model.longest_segment(window) or segment)
     device = next(model.parameters()).device
     state = model.start(len(lanes), window)
     before = np.full((len(lanes), 1), start, dtype=np.int64) if start is not None else lanes[:, :1].astype(np.int64)

@@ -65,8 +65,6 @@ class Model(nn.Module):
     """How many symbols beyond a segment the objective reads."""
     restarts_after: int | None = None
     """Where a model with absolute positions begins a new window; None for everybody else."""
-    longest_segment: int | None = None
-    """The longest segment that the model takes in one call, if there is one."""
 
     config: Any
     head: Any
@@ -78,6 +76,10 @@ class Model(nn.Module):
     def advance(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         """The model itself: B × T tokens to B × T × D hidden vectors, and the state after them."""
         raise NotImplementedError
+
+    def longest_segment(self, window: int | None = None) -> int | None:
+        """The longest segment that the model takes in one call under a window (the Config's by default), if any."""
+        return None
 
     def finished(self) -> Self:
         """What is used after training: a new model; this one stays as it is."""

@@ -193,7 +193,6 @@ class ShaRnn(Model):
     def __init__(self, config: ShaRnnConfig) -> None:
         super().__init__()
         self.config = config
-        self.longest_segment = config.window if config.window_rule == "segment" and config.attention else None
         self.head = TiedSoftmax(config.vocabulary, config.width)
         self.blocks = nn.ModuleList(Block(config, i in config.attention) for i in range(config.blocks))
         initialise(self, config)
@@ -211,6 +210,11 @@ class ShaRnn(Model):
                 for i in range(config.blocks)
             )
         )
+
+    def longest_segment(self, window: int | None = None) -> int | None:
+        """The window under the rule "segment", which refuses longer ones."""
+        limited = self.config.window_rule == "segment" and self.config.attention
+        return (self.config.window if window is None else window) if limited else None
 
     def advance(self, tokens: Tensor, state: ShaRnnState) -> tuple[Tensor, ShaRnnState]:
         """Embedding, blocks; the head does the rest."""
