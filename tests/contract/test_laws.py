@@ -155,7 +155,7 @@ def test_save_and_load_are_bit_equal(variant, dtype):
     copy.load_state_dict(tensors)
     state = model.start(3)
     for begin in (0, 30):
-        hidden, state = model(tokens[:, begin : begin + 30], state)
+        _, state = model(tokens[:, begin : begin + 30], state)
         saved = safetensors.torch.load(safetensors.torch.save(state.to_tensors()))
         state_copy = copy.start(3).from_tensors(saved)
         for one, other in zip(state.to_tensors().values(), state_copy.to_tensors().values(), strict=True):

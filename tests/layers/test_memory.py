@@ -63,6 +63,16 @@ def test_byte_by_byte_moves_one_row_per_row():
 
 
 @torch.no_grad()
+def test_a_memory_that_was_written_into_is_used_once():
+    _, _, memory = Memory.empty(2, 3, 4, torch.zeros(1)).append(rows(3), "exact")
+    branch = memory.clone()
+    memory.append(rows(1), "exact")
+    with pytest.raises(RuntimeError, match="clone"):
+        memory.append(rows(1), "exact")
+    branch.append(rows(1), "exact")
+
+
+@torch.no_grad()
 def test_what_is_saved_is_what_is_used():
     memory = Memory.empty(2, 3, 4, torch.zeros(1))
     for now in range(6):

@@ -27,4 +27,4 @@ def assert_same(one: Path, other: Path) -> None:
 
 
 def leftovers(run: Path) -> list[Path]:
-    return [p for p in run.rglob(".tmp-*")]
+    return list(run.rglob(".tmp-*"))

@@ -1,4 +1,4 @@
-"""What a run survives (fault table, rows 5, 11, 15, 16, 17): full disks, numbers that are not finite, signals, rivals."""
+"""What a run survives (fault table, rows 5, 11, 15, 16, 17): full disks, non-finite numbers, signals, rivals."""
 
 import json
 import math
@@ -183,7 +183,9 @@ def test_too_many_in_a_row_stop_the_run(tmp_path, tiny_recipe, poisoned):
     with pytest.raises(TrainingError, match="3 steps in a row"):
         hc.train(tiny_recipe, run=tmp_path / "run", set=["train.give_up_after=3"])
     for file in (tmp_path / "run").rglob("*.safetensors"):
-        assert all(t.isfinite().all() for t in safetensors.torch.load(file.read_bytes()).values() if t.is_floating_point())
+        assert all(
+            t.isfinite().all() for t in safetensors.torch.load(file.read_bytes()).values() if t.is_floating_point()
+        )
 
 
 def test_no_checkpoint_with_a_number_that_is_not_finite(tmp_path):
@@ -211,7 +213,8 @@ def test_simultaneous_starts_have_one_winner(tmp_path, tiny_recipe):
     for attempt in range(5):
         run = tmp_path / f"run{attempt}"
         rivals = [
-            processes.start(["train", tiny_recipe, "--run", run, "--steps", "3"], tmp_path / f"log{i}") for i in range(3)
+            processes.start(["train", tiny_recipe, "--run", run, "--steps", "3"], tmp_path / f"log{i}")
+            for i in range(3)
         ]
         codes = sorted(processes.finish(rival) for rival in rivals)
         assert codes[0] == 0 and all(code in (2, 73) for code in codes[1:]), codes

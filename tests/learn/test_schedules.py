@@ -1,5 +1,7 @@
 """Learning rates as pure functions of the step."""
 
+from itertools import pairwise
+
 import pytest
 
 from headcount.learn.schedules import rate
@@ -20,7 +22,7 @@ def test_warm_up():
 def test_falling(table):
     found = rates(table(warmup_steps=10, floor=0.05))
     assert found[10] == 2.0 and found[-1] == pytest.approx(0.1) and max(found) == 2.0
-    assert all(a > b for a, b in zip(found[10:], found[11:], strict=False))
+    assert all(a > b for a, b in pairwise(found[10:]))
     assert rate(table(), 1.0, 0, 1) == 1.0
 
 

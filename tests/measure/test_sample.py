@@ -61,7 +61,8 @@ def test_choose():
 
 
 @pytest.mark.parametrize(
-    "how", [{"temperature": -1}, {"temperature": float("nan")}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.1}, {"seed": -1}]
+    "how",
+    [{"temperature": -1}, {"temperature": float("nan")}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.1}, {"seed": -1}],
 )
 def test_wrong_numbers_are_refused(how):
     with pytest.raises(RequestError):

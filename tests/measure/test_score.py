@@ -58,7 +58,9 @@ def test_carried_sums_nats_and_divides_by_bytes(model):
     assert measured.protocol["not_scored"] == 0 and measured.protocol["cold_starts"] == 1
 
 
-@pytest.mark.parametrize(("split", "heads", "streams"), [("valid", 1, 16), ("valid", 4, 8), ("test", 1, 8), ("test", 4, 8)])
+@pytest.mark.parametrize(
+    ("split", "heads", "streams"), [("valid", 1, 16), ("valid", 4, 8), ("test", 1, 8), ("test", 4, 8)]
+)
 def test_merity2019_has_the_published_streams(split, heads, streams):
     model = ShaRnn(ShaRnnConfig(width=8, blocks=4, attention=tuple(range(heads)), window=1500))
     data = text(1000)

@@ -103,7 +103,9 @@ def test_initialisations():
     assert desk.head.weight.std().item() == pytest.approx(1 / 16, rel=0.05)
     assert desk.blocks[0].boom.up.weight.abs().max().item() == pytest.approx(1 / 16, rel=0.01)
     for model in (paper, desk):
-        assert all((m.weight == 1).all() and (m.bias == 0).all() for m in model.modules() if "LayerNorm" in str(type(m)))
+        assert all(
+            (m.weight == 1).all() and (m.bias == 0).all() for m in model.modules() if "LayerNorm" in str(type(m))
+        )
         assert (model.blocks[0].attention.query_gate == 0).all()
     tokens = torch.randint(0, 256, (4, 65))
     loss, _ = paper.objective(tokens, paper.start(4), 0.0)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from headcount import __version__
+from headcount.cli.options import STANDARD_INPUT
 from headcount.errors import HeadcountError
 
 COMMANDS = {
@@ -42,8 +43,14 @@ for _order, (_name, _help) in enumerate(COMMANDS.items()):
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; whatever goes wrong is one sentence."""
+    given = [STANDARD_INPUT if a == "-" else a for a in (sys.argv[1:] if arguments is None else arguments)]
     try:
-        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        app(
+            [STANDARD_INPUT if a == "-" else a for a in given],
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
         sys.stdout.flush()
     except CycloptsError as error:
         return _say(f"{error}\nheadcount --help shows what there is.".strip(), 2)

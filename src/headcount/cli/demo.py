@@ -11,7 +11,7 @@ from headcount.cli.options import Device
 from headcount.cli.terminal import Escaper
 from headcount.cli.train import report
 
-PROMPT = b"def "
+PROMPT = b"class "
 
 
 def demo(

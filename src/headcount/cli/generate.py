@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from headcount.cli.options import Checkpoint, Device, Source
+from headcount.cli.options import STANDARD_INPUT, Checkpoint, Device, Source
 from headcount.cli.terminal import Escaper
 
 
@@ -29,7 +29,7 @@ def generate(
     from headcount.use.load import load
 
     lm = load(source, checkpoint=checkpoint, device=device)
-    given = sys.stdin.buffer.read() if prompt == "-" else os.fsencode(prompt)
+    given = sys.stdin.buffer.read() if prompt == STANDARD_INPUT else os.fsencode(prompt)
     written = lm.generate(given, bytes_, stream=True, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     if not sys.stdout.isatty():
         for byte in written:

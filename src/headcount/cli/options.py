@@ -6,6 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+STANDARD_INPUT = "<standard input>"
+"""What stands for a lone `-` behind the parser, which would take it for an option."""
+
 Source = Annotated[str, Parameter(help="a run folder, or a file made by `headcount pack`")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="print JSON")]
 Device = Annotated[str | None, Parameter(name="--device", help="cpu, cuda …; the best there is by default")]

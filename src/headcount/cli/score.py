@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from headcount.cli.options import Checkpoint, Device, Json, Source
+from headcount.cli.options import STANDARD_INPUT, Checkpoint, Device, Json, Source
 
 
 def score(
@@ -24,7 +24,7 @@ def score(
     from headcount.text import corpora
     from headcount.use.load import load
 
-    data = corpora.map_file(corpora.keep_piped(sys.stdin.buffer) if text == "-" else Path(text))
+    data = corpora.map_file(corpora.keep_piped(sys.stdin.buffer) if text == STANDARD_INPUT else Path(text))
     lm = load(source, checkpoint=checkpoint, device=device)
     total, place = 0.0, 0
     if json:

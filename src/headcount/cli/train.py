@@ -29,7 +29,8 @@ def train(
     """Train a recipe, or texts with a desk recipe sized to them."""
     from headcount.use import train as training
 
-    done = training.train(*what, run=run, set=set_, steps=steps, minutes=minutes, start_from=from_, device=device)
+    sources = ["-" if given == STANDARD_INPUT else given for given in what]
+    done = training.train(*sources, run=run, set=set_, steps=steps, minutes=minutes, start_from=from_, device=device)
     report(done, json=json)
 
 

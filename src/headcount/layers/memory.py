@@ -34,6 +34,8 @@ class Memory(State):
     window: int
     owned: bool = False
     """The buffer came from a call with gradients off, and the next such call may write into it."""
+    spent: bool = False
+    """That call has come: its rows are in the buffer now, and this memory must not be used again."""
 
     @classmethod
     def empty(cls, batch: int, width: int, window: int, like: Tensor) -> Memory:
@@ -48,6 +50,8 @@ class Memory(State):
     def append(self, new: Tensor, rule: WindowRule) -> tuple[Tensor, Tensor | None, Memory]:
         """Remember `new` (B × T × D): the rows it sees, itself included; the T × S mask; the memory after it."""
         length = new.shape[1]
+        if self.spent:
+            raise RuntimeError("this state was used already, with gradients off: clone() it to branch")
         if rule == "segment" and length > self.window:
             raise ValueError(f"a segment of {length} is longer than the window of {self.window} (rule 'segment')")
         most_old = self.window - (length if rule == "segment" else 1)
@@ -75,6 +79,7 @@ class Memory(State):
             buffer[:, :old] = recent
             begin = 0
         buffer[:, begin + old : begin + old + length] = new
+        self.spent = self.owned
         return Memory(buffer, begin, begin + old + length, self.window, owned=True)
 
     def clone(self) -> Memory:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 
-import torch
-
 from headcount.learn.device import Device
 from headcount.learn.interrupt import Interruption
 from headcount.learn.plan import EVALUATIONS, Plan
@@ -20,7 +18,7 @@ TIMED_BYTES = 4_096
 
 def steps_for(plan: Plan, minutes: float, device: Device, interruption: Interruption) -> int:
     """How many steps fit, evaluations included: steps with a full memory are timed on a throw-away copy."""
-    with torch.random.fork_rng([]):
+    with device.own_generators():
         learner = Learner(plan, device)
         window = getattr(plan.config, "window", 0)
         until_full = -(-window // plan.recipe.batches.segment)

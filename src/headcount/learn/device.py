@@ -25,6 +25,11 @@ class Device:
         kind = torch.device(self.name).type
         return torch.autocast(kind, dtype=torch.bfloat16) if self.bfloat16 else contextlib.nullcontext()
 
+    def own_generators(self) -> AbstractContextManager[Any]:
+        """Inside, seeds can be set freely: a caller's own generators are as they were afterwards."""
+        devices = [torch.device(self.name).index or 0] if self.name.startswith("cuda") else []
+        return torch.random.fork_rng(devices)
+
     def __str__(self) -> str:
         precision = "bfloat16 products, float32 elsewhere" if self.bfloat16 else "float32"
         threads = f", {torch.get_num_threads()} threads" if self.name == "cpu" else ""

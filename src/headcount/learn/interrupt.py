@@ -30,6 +30,8 @@ class Interruption:
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None:
+            if os.isatty(2):
+                os.write(2, b"\x1b[?25h")  # the live line had hidden the cursor
             os._exit(128 + number)  # the checkpoints on the disk are whole whenever this happens
         self.signal = number
         os.write(2, b"\nstopping after this step; once more stops at once\n")  # safe inside a handler

@@ -151,14 +151,12 @@ class Trainer:
     def fit(self) -> None:
         """Train to the last step."""
         self.run.checkpoints.mkdir(exist_ok=True)
-        devices = [self.device.name] if self.device.name.startswith("cuda") else []
-        with torch.random.fork_rng(devices):  # a caller's own generator is left as it was
-            if self.step:
-                self._milestones(saved=True)
-            while self.step < self.steps:
-                self._stop_if_asked()
-                self._one_step()
-                self._milestones()
+        if self.step:
+            self._milestones(saved=True)
+        while self.step < self.steps:
+            self._stop_if_asked()
+            self._one_step()
+            self._milestones()
         self.emit("finished", at=self.step, seconds=self.seconds)
 
     def _one_step(self) -> None:

@@ -197,7 +197,7 @@ def _fit(
     durable.sweep(run.path)
     durable.sweep(run.checkpoints)
     recipe = plan.recipe
-    with ConsoleSink(recipe.train.steps or 0) as console:
+    with device.own_generators(), ConsoleSink(recipe.train.steps or 0) as console:
         trainer = Trainer(run, plan, device, [console], interruption)
         console.say(
             f"{run.path}: {recipe.model['kind']}, {count_parameters(trainer.learner.model):,} parameters, on {device}; "

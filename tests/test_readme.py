@@ -1,0 +1,90 @@
+"""Every command of the README runs, word for word, with few steps and small data put under it."""
+
+import hashlib
+import io
+import re
+import shlex
+import sysconfig
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pooch
+import pytest
+
+import headcount.use.train as training
+from headcount.cli import run
+from headcount.text import corpora
+from tests.conftest import make_text
+
+README = Path("README.md").read_text()
+SMALL = ["model.width=8", "evaluate.limit=256"]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+
+
+def shell_lines() -> list[str]:
+    return [line for block in blocks("sh") for line in block.splitlines() if line and not line.startswith("#")]
+
+
+@pytest.fixture
+def small_world(tmp_path, monkeypatch):
+    """Texts, a small standard library, a small enwik8, and at most four steps for whatever is trained."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.txt").write_bytes(make_text(6_000))
+    (tmp_path / "other.txt").write_bytes(make_text(6_000, seed=1))
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "one.py").write_bytes(make_text(8_000, seed=2))
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(library))
+    enwik8 = make_text(9_000, seed=3)
+    with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
+        archive.writestr("enwik8", enwik8)
+    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(enwik8).hexdigest())
+    monkeypatch.setattr(pooch, "retrieve", lambda url, **_: str(tmp_path / "enwik8.zip"))
+    train, resume = training.train, training.resume
+
+    def few_steps(*what, set=(), steps=None, minutes=None, start_from=None, **rest):
+        small = SMALL[1:] if start_from else SMALL
+        return train(*what, set=[*set, *small], steps=4, start_from=start_from, **rest)
+
+    monkeypatch.setattr(training, "train", few_steps)
+    monkeypatch.setattr(training, "resume", lambda path, steps=None, **rest: resume(path, steps=steps and 6, **rest))
+    return tmp_path
+
+
+def test_every_command_runs(small_world, monkeypatch, capsysbinary):
+    ran = []
+    for line in shell_lines():
+        if line.startswith("cat "):
+            files, _, line = line.partition(" | ")
+            content = b"".join((small_world / name).read_bytes() for name in files.split()[1:])
+            monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        program, *arguments = shlex.split(line)
+        if program == "headcount":
+            code = run(arguments)
+            assert code == 0, (line, capsysbinary.readouterr().err.decode())
+            ran.append(arguments[0])
+        else:
+            assert line in ("make", "make test", "pip install ."), line
+    assert set(ran) >= {"demo", "train", "resume", "evaluate", "generate", "score", "pack", "info", "models", "corpora"}
+    assert (small_world / "runs" / "both" / "best.json").exists()
+
+
+def test_the_python_example_runs(small_world):
+    (example,) = blocks("python")
+    names: dict[str, object] = {}
+    exec(example, names)
+    assert names["lm"].generate(b"Once ", 5) and names["run"].path.name == "my"
+
+
+def test_make_has_the_targets():
+    makefile = Path("Makefile").read_text()
+    assert makefile.index("demo:") < makefile.index("test:") and "headcount demo" in makefile
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert Path(target).exists(), target
