@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from headcount.cli.options import Device, Json
+from headcount.cli.options import STANDARD_INPUT, Device, Json
 
 if TYPE_CHECKING:
     from headcount.learn.run import Run
