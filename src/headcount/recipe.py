@@ -73,35 +73,36 @@ class BatchesTable:
             raise ValueError(f"accumulate = {self.accumulate} splits streams, and there are only {self.streams}")
 
 
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
 @dataclass(frozen=True, kw_only=True)
-class AdamWTable:
+class Moments:
+    """What every optimiser with two moments has."""
+
+    lr: Annotated[float, Field(gt=0, le=10, description="the highest learning rate of the schedule")] = 2e-3
+    betas: Annotated[tuple[Decay, Decay], Field(description="decay of the two moments")] = (0.9, 0.99)
+    eps: Annotated[float, Field(gt=0, description="added to the root of the second moment")] = 1e-8
+    clip: Annotated[float, Field(gt=0, description="the largest norm of all gradients together")] = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamWTable(Moments):
     """AdamW with decay on matrices only."""
 
     kind: Literal["adamw"] = "adamw"
-    lr: Annotated[float, Field(gt=0, le=10, description="the highest learning rate of the schedule")] = 2e-3
-    betas: Annotated[
-        tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]],
-        Field(description="decay of the two moments"),
-    ] = (0.9, 0.99)
-    eps: Annotated[float, Field(gt=0, description="added to the root of the second moment")] = 1e-8
     weight_decay: Annotated[float, Field(ge=0, description="decoupled, on matrices only")] = 0.01
-    clip: Annotated[float, Field(gt=0, description="the largest norm of all gradients together")] = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinTrustLambTable:
+class MinTrustLambTable(Moments):
     """LAMB without bias correction and with a floor under the trust ratio (Merity 2019)."""
 
     kind: Literal["min-trust-lamb"] = "min-trust-lamb"
-    lr: Annotated[float, Field(gt=0, le=10, description="the highest learning rate of the schedule")] = 2e-3
-    betas: Annotated[
-        tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]],
-        Field(description="decay of the two moments"),
-    ] = (0.9, 0.999)
+    betas: Annotated[tuple[Decay, Decay], Field(description="decay of the two moments")] = (0.9, 0.999)
     eps: Annotated[float, Field(gt=0, description="added to the root of the second moment")] = 1e-6
     weight_decay: Annotated[float, Field(ge=0, description="added to the update before its norm is taken")] = 0.0
     min_trust: Annotated[float, Field(ge=0, lt=1, description="the floor under the trust ratio")] = 0.25
-    clip: Annotated[float, Field(gt=0, description="the largest norm of all gradients together")] = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +231,8 @@ class Recipe:
             table = getattr(self, name)
             if table is not None:
                 pairs = table if isinstance(table, Mapping) else vars(table)
-                plain[name] = {key: _plain(value) for key, value in pairs.items() if value is not None}
+                found = {key: _plain(value) for key, value in pairs.items() if value is not None}
+                plain[name] = {"kind": found["kind"], **found} if "kind" in found else found
         return plain
 
 
@@ -359,7 +361,7 @@ def to_toml(recipe: Recipe, model_config: type | None = None) -> str:
         lines += ["", f"[{name}]"]
         for key, value in table.items():
             pair = f"{key} = {_toml_value(value)}"
-            lines.append(f"{pair:<28}# {comments[key]}" if key in comments else pair)
+            lines.append(f"{pair:<27} # {comments[key]}" if key in comments else pair)
     return "\n".join(lines) + "\n"
 
 

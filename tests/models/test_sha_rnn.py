@@ -119,7 +119,7 @@ def test_dropout_is_everywhere_it_should_be_and_only_in_training(monkeypatch):
     model = ShaRnn(ShaRnnConfig(width=8, blocks=1, attention=(0,), dropout=0.3))
     model(torch.zeros(1, 4, dtype=torch.long), model.start(1))
     # embedding, LSTM output, query, values, attention output, Boom hidden, Boom output, before the classifier;
-    # the eighth of the hidden places, the weights, is inside the attention kernel
+    # the ninth place, the attention weights, is inside the kernel
     assert places == [(0.3, True)] * 8
     places.clear()
     model.eval()(torch.zeros(1, 4, dtype=torch.long), model.start(1))

@@ -11,7 +11,7 @@ from headcount.cli.options import Device
 from headcount.cli.terminal import Escaper
 from headcount.cli.train import report
 
-PROMPT = b"class "
+PROMPT = b"    def __init__(self"
 
 
 def demo(
@@ -28,7 +28,7 @@ def demo(
     say("A small SHA-RNN learns to write Python from the standard library's sources.")
     budget = {"minutes": minutes} if steps is None else {"steps": steps}
     done = train("recipes/desk/demo.toml", run=run, device=device, **budget)
-    say(f"\nIt goes on from {PROMPT.decode()!r}, one byte at a time:\n")
-    written = load(done.path, device=device).generate(PROMPT, 400, temperature=0.7)
+    say(f"\nGiven {PROMPT.decode()!r}, it goes on, one byte at a time:\n")
+    written = load(done.path, device=device).generate(PROMPT, 400, temperature=0.8)
     say(Escaper()(PROMPT + written, final=True) + "\n")
     report(done, json=False)

@@ -44,9 +44,11 @@ def report(run: Run, *, json: bool) -> None:
         print(jsons.dumps(figure.to_dict()) if json else figure)
     sys.stdout.flush()
     place = shlex.quote(str(run.path))
-    say("")
-    say("What to type next:")
-    say(f"  headcount generate {place} 'Once '      let it write")
-    say(f"  headcount evaluate {place}              the figure on all held-out text")
-    say(f"  headcount score {place} FILE            bits for every byte of a file")
-    say(f"  headcount resume {place} --steps {2 * (run.recipe.train.steps or 0)}   train twice as long")
+    say("\nWhat to type next:")
+    for command, about in (
+        (f"generate {place} 'Once '", "let it write"),
+        (f"evaluate {place}", "the figure on all held-out text"),
+        (f"score {place} FILE", "bits for every byte of a file"),
+        (f"resume {place} --steps {2 * (run.recipe.train.steps or 0)}", "train twice as long"),
+    ):
+        say(f"  headcount {command:<{len(place) + 24}}{about}")

@@ -44,7 +44,7 @@ class ShaRnnConfig:
     window: Annotated[int, Field(ge=1, le=16_777_216, description="the most rows of memory a query sees")] = 1024
     window_rule: Annotated[WindowRule, Field(description="exact, or cut by segment as published")] = "exact"
     boom: Annotated[int, Field(ge=1, le=64, description="the Boom layer is this many times the width")] = 4
-    dropout: Annotated[float, Field(ge=0, lt=1, description="at all eight places of the paper's code")] = 0.0
+    dropout: Annotated[float, Field(ge=0, lt=1, description="at all nine places of the paper's code")] = 0.0
     eps: Annotated[float, Field(gt=0, lt=1, description="of every layer norm")] = 1e-12
     init: Annotated[Literal["desk", "paper"], Field(description="how weights are drawn")] = "desk"
     collapsed: Annotated[bool, Field(description="the value vector is finished, not over-parameterised")] = False

@@ -200,9 +200,11 @@ def _fit(
     with device.own_generators(), ConsoleSink(recipe.train.steps or 0) as console:
         trainer = Trainer(run, plan, device, [console], interruption)
         console.say(
-            f"{run.path}: {recipe.model['kind']}, {count_parameters(trainer.learner.model):,} parameters, on {device}; "
-            f"{plan.corpus.name}, {plan.corpus.ends[0]:,} bytes to learn from; "
-            f"{recipe.train.steps:,} steps of {recipe.batches.streams} × {recipe.batches.segment} bytes"
+            f"{run.path}: {recipe.model['kind']}, {count_parameters(trainer.learner.model):,} parameters, {device}"
+        )
+        console.say(
+            f"{plan.corpus.name}, {plan.corpus.ends[0]:,} bytes to learn from, {recipe.train.steps:,} steps of "
+            f"{recipe.batches.streams} × {recipe.batches.segment}"
         )
         if saved is None:
             trainer.begin(weights.tensors if weights else None)
