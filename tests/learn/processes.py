@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["torch", "headcount.use.train", "headcount.cli.train", "headcount.cli.resume"])
+# An optimiser imports torch._dynamo when it is made, which takes as long as torch itself.
+context.set_forkserver_preload(
+    ["torch", "torch._dynamo", "headcount.use.train", "headcount.cli.train", "headcount.cli.resume"]
+)
 
 
 def command(arguments, output, fault):
