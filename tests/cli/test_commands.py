@@ -163,6 +163,7 @@ BAD = [
     ["train", "nowhere.toml"],
     ["train", "recipes/tiny/sha_rn.toml"],
     ["train", "."],
+    ["train", "recipes/tiny/sha_rnn.toml", "my.txt"],
     ["train", "my.txt", "--set", "model.width=0"],
     ["train", "my.txt", "--set", "model.width=1e9"],
     ["train", "my.txt", "--set", "model.width=60000", "--set", "model.blocks=1000"],

@@ -32,7 +32,7 @@ class ConsoleSink:
         )
         self.task = self.progress.add_task("train", total=steps, completed=first, line="")
         self.smooth: float | None = None
-        self.last_step: tuple[float, int] | None = None
+        self.last_step = (0.0, 0)
         self.speed = 0.0
         self.next_line = 0.0
 
@@ -65,9 +65,9 @@ class ConsoleSink:
     def _step(self, event: Event) -> None:
         bits, now = event["bits_per_byte"], time.monotonic()
         self.smooth = bits if self.smooth is None else 0.95 * self.smooth + 0.05 * bits
-        if self.last_step is not None and event["seconds"] > self.last_step[0]:
-            speed = (event["bytes"] - self.last_step[1]) / (event["seconds"] - self.last_step[0])
-            self.speed = speed if not self.speed else 0.9 * self.speed + 0.1 * speed
+        seconds, read = event["seconds"] - self.last_step[0], event["bytes"] - self.last_step[1]
+        if seconds > 0:
+            self.speed = 0.9 * self.speed + 0.1 * read / seconds if self.speed else read / seconds
         self.last_step = event["seconds"], event["bytes"]
         line = f"{self.smooth:.3f} bits per byte · {self.speed:,.0f} bytes/s · {memory_in_use() / 1e6:,.0f} MB"
         self.progress.update(self.task, completed=event["step"], line=line)

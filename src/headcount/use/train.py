@@ -148,7 +148,9 @@ def _recipe_of(what: Sequence[str | Path], overrides: Sequence[str], weights: We
     """The recipe of a `.toml` file or of texts, and what the run is called after."""
     if not what:
         raise RequestError("name a recipe (.toml) or one or more texts")
-    if len(what) == 1 and str(what[0]).endswith(".toml"):
+    if len(what) > 1 and any(str(w).endswith(".toml") for w in what):
+        raise RequestError("name one recipe, or texts, not both: --set corpus.path=… gives a recipe its text")
+    if str(what[0]).endswith(".toml"):
         file = recipe_files.find(str(what[0]))
         recipe, stem = recipes.read(file, overrides), file.stem
     else:
