@@ -18,9 +18,9 @@ SECONDS_BETWEEN_LINES = 10.0
 class ConsoleSink:
     """Step, bits per byte, bytes per second, time left, memory."""
 
-    def __init__(self, steps: int, first: int = 0) -> None:
+    def __init__(self, steps: int) -> None:
         self.console = Console(stderr=True, highlight=False)
-        self.steps, self.first = steps, first
+        self.steps = steps
         self.progress = Progress(
             TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
             BarColumn(bar_width=None),
@@ -30,7 +30,7 @@ class ConsoleSink:
             disable=not self.console.is_terminal,
             transient=True,
         )
-        self.task = self.progress.add_task("train", total=steps, completed=first, line="")
+        self.task = self.progress.add_task("train", total=steps, line="")
         self.smooth: float | None = None
         self.last_step = (0.0, 0)
         self.speed = 0.0
