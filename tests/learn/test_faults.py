@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import resource
 import signal
 import time
@@ -233,6 +234,14 @@ def test_a_lock_left_by_a_kill_is_taken_over(tmp_path, tiny_recipe, whole):
     assert (run / ".holder.json").exists()
     assert processes.run(["resume", run], tmp_path / "log") == 0
     assert_same(run, whole)
+
+
+def test_a_failure_lets_go_of_the_run(tmp_path):
+    with pytest.raises(TrainingError), lock.held(tmp_path):
+        raise TrainingError("failed")
+    assert not (tmp_path / ".holder.json").exists()
+    with lock.held(tmp_path):
+        assert json.loads((tmp_path / ".holder.json").read_text())["pid"] == os.getpid()
 
 
 def test_a_record_of_another_boot_is_stale_and_a_live_one_is_believed(tmp_path):

@@ -33,8 +33,10 @@ def held(folder: Path) -> Iterator[None]:
         if holder and holder.get("pid") != os.getpid() and holder == _identity(int(holder.get("pid", 0))):
             raise BusyError(f"{folder} is in use by {_describe(record)}")
         durable.write_json(record, _identity(os.getpid()))
-        yield
-        record.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            record.unlink(missing_ok=True)
     finally:
         lock.release()
 
