@@ -154,7 +154,9 @@ class TrainTable:
     """How long, and what happens on the way."""
 
     steps: Annotated[int | None, Field(ge=1, description="steps in all")] = None
-    epochs: Annotated[float | None, Field(gt=0, description="or passes over the training split; not both")] = None
+    epochs: Annotated[float | None, Field(gt=0, le=1e6, description="or passes over the training split; not both")] = (
+        None
+    )
     evaluate_every: Annotated[int | None, Field(ge=1, description="steps between evaluations; a tenth by default")] = (
         None
     )
@@ -334,7 +336,7 @@ def check_table(cls: type[T], table: Mapping[str, Any], where: str) -> T:
         try:
             values[key] = adapter.validate_python(_tuples(value))
         except ValidationError as error:
-            allowed = error.errors()[-1]["msg"].replace("Input should be", "must be")
+            allowed = error.errors()[-1]["msg"].replace("Input should be", "must be").replace("tuple", "list")
             raise RequestError(f"{where}.{key} = {value!r}: {allowed}") from None
     try:
         return cls(**values)

@@ -30,6 +30,8 @@ COMMANDS = {
     "pack": "a finished model in one file",
 }
 
+OUT_OF_MEMORY = "out of memory: lower batches.streams, batches.segment, model.width or the window"
+
 app = App(
     name="headcount",
     version=__version__,
@@ -63,10 +65,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        return _say("out of memory: lower batches.streams, batches.segment or model.width", 4)
+        return _say(OUT_OF_MEMORY, 4)
     except OSError as error:
         return _say(f"{error.filename or 'the system says'}: {error.strerror or error}", 2)
     except Exception as error:
+        if isinstance(error, RuntimeError) and "alloc" in str(error):  # how torch says it
+            return _say(OUT_OF_MEMORY, 4)
         if os.environ.get("HEADCOUNT_TRACEBACK"):
             traceback.print_exc()
         return _say(

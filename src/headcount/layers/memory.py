@@ -21,6 +21,8 @@ from torch import Tensor
 
 from headcount.layers.state import State
 
+LEAST_ROOM = 256
+
 WindowRule = Literal["exact", "segment"]
 
 
@@ -71,7 +73,8 @@ class Memory(State):
         length = new.shape[1]
         buffer, begin = self.buffer, self.end - old
         if not self.owned or self.end + length > buffer.shape[1]:
-            room = self.window + max(self.window, length)
+            # Twice the window in the end; a text that is shorter than the window never needs it.
+            room = min(self.window + max(self.window, length), max(2 * (old + length), LEAST_ROOM))
             # The old rows may overlap their new place, so they move through a copy.
             recent = buffer[:, begin : self.end].clone()
             if not self.owned or buffer.shape[1] < room:
@@ -81,6 +84,11 @@ class Memory(State):
         buffer[:, begin + old : begin + old + length] = new
         self.spent = self.owned
         return Memory(buffer, begin, begin + old + length, self.window, owned=True)
+
+    def detach(self) -> Memory:
+        """The same rows without their graph; a buffer that may be written into goes along."""
+        self.spent = self.owned
+        return Memory(self.buffer.detach(), self.begin, self.end, self.window, self.owned)
 
     def clone(self) -> Memory:
         """A copy of the rows in use only."""

@@ -20,8 +20,7 @@ def steps_for(plan: Plan, minutes: float, device: Device, interruption: Interrup
     """How many steps fit, evaluations included: steps with a full memory are timed on a throw-away copy."""
     with device.own_generators():
         learner = Learner(plan, device)
-        window = getattr(plan.config, "window", 0)
-        until_full = -(-window // plan.recipe.batches.segment)
+        until_full = _steps_until_full(plan, learner)
         times: list[float] = []
         for step in range(until_full + MOST_TIMED_STEPS):
             interruption.check()
@@ -38,6 +37,14 @@ def steps_for(plan: Plan, minutes: float, device: Device, interruption: Interrup
     if every is not None:
         return max(1, int(budget / (one_step + one_evaluation / every)))
     return max(1, int((budget - min(EVALUATIONS * one_evaluation, budget / 2)) / one_step))
+
+
+def _steps_until_full(plan: Plan, learner: Learner) -> int:
+    """Steps until the memory holds a window, or as much as a stream can fill before it wraps; 0 without a memory."""
+    if not learner.model.heads:
+        return 0
+    segments, reach = learner.segments, getattr(plan.config, "window", 0)
+    return int(-(-min(reach, segments.length) // segments.segment)) - (reach >= segments.length)
 
 
 def _seconds_to_evaluate(plan: Plan, learner: Learner) -> float:

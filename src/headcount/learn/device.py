@@ -40,7 +40,7 @@ class Device:
         return {
             "torch": torch.__version__,
             "numpy": np.__version__,
-            "device": self.name if self.name == "cpu" else torch.cuda.get_device_name(self.name),
+            "device": torch.cuda.get_device_name(self.name) if self.name.startswith("cuda") else self.name,
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
             "bfloat16": self.bfloat16,
@@ -52,8 +52,11 @@ def choose(name: str | None = None) -> Device:
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(1, device=name)
+        kind = torch.device(name).type
+        torch.empty(1, device=name).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise RequestError(f"--device {name}: not to be had here ({str(error).splitlines()[0]})") from None
+        raise RequestError(f"--device {name}: not to be had here ({str(error).splitlines()[0][:100]})") from None
+    if kind == "cpu":
+        name = "cpu"
     bfloat16 = name.startswith("cuda") and torch.cuda.is_bf16_supported()
     return Device(name, bfloat16)

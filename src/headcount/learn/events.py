@@ -26,6 +26,7 @@ class MetricsLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._pending = b""
+        _mend(path)
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
@@ -49,6 +50,13 @@ class MetricsLog:
             return False
         self._pending = b""
         return True
+
+
+def _mend(path: Path) -> None:
+    """Cut a torn last line off, or the next one would be written behind it and lost with it."""
+    content = path.read_bytes() if path.exists() else b""
+    if not content.endswith(b"\n") and content:
+        os.truncate(path, content.rfind(b"\n") + 1)
 
 
 def read(path: Path) -> list[dict[str, Any]]:

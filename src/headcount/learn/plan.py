@@ -73,9 +73,9 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False) -> Plan:
     """The plan of a recipe; with `minutes` the number of steps stays open until they are timed."""
     tokens = Bytes()
     model, config = configure(recipe.model, tokens.vocabulary)
-    if config.vocabulary < tokens.vocabulary:
+    if config.vocabulary != tokens.vocabulary:
         raise RequestError(
-            f"model.vocabulary = {config.vocabulary}: tokens of kind {tokens.kind!r} need {tokens.vocabulary}"
+            f"model.vocabulary = {config.vocabulary}: tokens of kind {tokens.kind!r} are {tokens.vocabulary}"
         )
     protocols.find(recipe.evaluate.protocol)
     if recipe.train.steps is None and recipe.train.epochs is None and not minutes:
@@ -88,14 +88,18 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False) -> Plan:
     recipe = recipe.replace("model", **dataclasses.asdict(config))
     recipe = _fit_batches(recipe, len(corpus.split("train")), say)
     plan = Plan(recipe, corpus, tokens, model, config)
-    plan.held_out()
     with torch.device("meta"):
-        longest = model(config).longest_segment()
+        shadow = model(config)
+    protocols.streams_of(shadow, len(plan.held_out()), name=recipe.evaluate.protocol, split="valid")
+    longest = shadow.longest_segment()
     if longest is not None and recipe.batches.segment > longest:
         raise RequestError(f"batches.segment = {recipe.batches.segment}: must be at most {longest}, the model.window")
     if minutes:
         return plan
-    return plan.with_steps(recipe.train.steps or plan.segments().steps_in(recipe.train.epochs or 0))
+    try:
+        return plan.with_steps(recipe.train.steps or plan.segments().steps_in(recipe.train.epochs or 0))
+    except ValueError as error:
+        raise RequestError(f"train.epochs = {recipe.train.epochs}: {error}") from None
 
 
 def _fit_batches(recipe: Recipe, size: int, say: Say) -> Recipe:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -57,11 +57,14 @@ class Run:
         durable.write_text(self.recipe_file, text)
 
     def begin(self, text: str) -> None:
-        """Write the recipe of a new run: from here on the folder is one. If it cannot be written the folder goes."""
+        """Write the recipe of a new run: from here on the folder is one. If it cannot be, what we made goes."""
         try:
             self.write_recipe(text)
         except OSError as error:
-            shutil.rmtree(self.path)
+            for ours in (".lock", ".holder.json"):
+                (self.path / ours).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what was there before stays, and so does the folder around it
+                self.path.rmdir()
             raise RequestError(f"cannot write {self.recipe_file}: {error.strerror}") from error
 
     def events(self) -> list[dict[str, Any]]:
@@ -101,7 +104,7 @@ class Run:
 
     def add_figure(self, figure: Figure) -> None:
         """Append a figure; one write, so that no lock is needed."""
-        line = json.dumps(figure.to_dict(), ensure_ascii=False).encode() + b"\n"
+        line = json.dumps(figure.to_dict()).encode() + b"\n"
         try:
             descriptor = os.open(self.figures_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
             try:

@@ -143,7 +143,7 @@ class Trainer:
         self.learner.from_checkpoint(saved)
         self.step, self.bytes, self.seconds = record["step"], record["bytes"], record["seconds"]
         self.best, self.skipped_in_row = record["best"], record["skipped_in_row"]
-        self.ended_before = record["recipe"]["train"]["steps"]
+        self.ended_before = self.step if self.step == record["recipe"]["train"]["steps"] else None
         cut(self.run.metrics_file, self.step)
         self.run.set_best(self.best)
         self.emit("resumed", at=self.step, fingerprint=self.device.fingerprint())
@@ -205,7 +205,7 @@ class Trainer:
         there = checkpoint.folder_of(self.run.checkpoints, self.step).is_dir()
         if there and (self.best is None or value < self.best["bits_per_byte"]):
             self.best = {"step": self.step, "bits_per_byte": value}
-            self.run.set_best(self.best)
+            self._keep_best()
         self.emit(
             "evaluated",
             step=self.step,
@@ -216,6 +216,13 @@ class Trainer:
             protocol=dict(measured.protocol),
             seconds=time.perf_counter() - began,
         )
+
+    def _keep_best(self) -> None:
+        """Point at the best checkpoint; a disk that is full delays that to the next one."""
+        try:
+            self.run.set_best(self.best)
+        except OSError as error:
+            self.emit("save_failed", at=self.step, why=str(error))
 
     def save(self) -> bool:
         """Publish a checkpoint; a disk that does not take it costs a warning, several in a row cost the run."""
@@ -251,9 +258,14 @@ class Trainer:
         if self.interruption.signal is None:
             return
         there = checkpoint.folder_of(self.run.checkpoints, self.step).is_dir()
-        saved = there or self.step == 0 or self.save()
+        if self.step == 0 and not there:
+            kept = "before there was anything to save"
+        elif there or self.save():
+            kept = "saved"
+            checkpoint.prune(self.run.checkpoints, self.best["step"] if self.best else None)
+        else:
+            kept = "not saved: the disk takes no more; the checkpoint before it is intact"
         self.emit("stopped", at=self.step, signal=self.interruption.signal)
-        kept = "saved" if saved else "not saved: the disk takes no more; the checkpoint before it is intact"
         raise Interrupted(
             self.interruption.signal, f"stopped at step {self.step}, {kept}; headcount resume {self.run.path}"
         )

@@ -69,6 +69,18 @@ def find(name: str) -> Protocol:
     return PROTOCOLS[name]
 
 
+def streams_of(model: Model, size: int, *, name: str, split: str, window: int | None = None) -> int:
+    """How many streams a protocol makes of `size` bytes; what cannot be measured with this model is refused."""
+    protocol = find(name)
+    streams = protocol.streams(split, model.heads)
+    if size // streams < (1 if protocol.scores_first else 2):
+        raise RequestError(f"{size} bytes are too few for the {streams} streams of protocol {name}")
+    longest = model.longest_segment(window)
+    if longest is not None and protocol.segment > longest and name != "carried":
+        raise RequestError(f"protocol {name} feeds segments of {protocol.segment}; this model takes {longest} at most")
+    return streams
+
+
 def measure(
     model: Model,
     text: Bytes,
@@ -80,15 +92,9 @@ def measure(
     check: Callable[[], None] = lambda: None,
 ) -> Measurement:
     """Bits per byte of a text under the protocol `name`."""
-    protocol = find(name)
-    config = model.config
-    streams = protocol.streams(split, len(getattr(config, "attention", ())))
-    length = len(text) // streams
-    if length < (1 if protocol.scores_first else 2):
-        raise RequestError(f"{len(text)} bytes are too few for the {streams} streams of protocol {name}")
-    longest = model.longest_segment(window)
-    if longest is not None and protocol.segment > longest and name != "carried":
-        raise RequestError(f"protocol {name} feeds segments of {protocol.segment}; this model takes {longest} at most")
+    protocol, config = find(name), model.config
+    streams = streams_of(model, len(text), name=name, split=split, window=window)
+    length, longest = len(text) // streams, model.longest_segment(window)
     lanes = text[: streams * length].reshape(streams, length)
     nats, count = 0.0, 0
     pieces = score_lanes(

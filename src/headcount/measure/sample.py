@@ -66,7 +66,8 @@ def choose(log_probs: npt.NDArray[np.float64], how: Sampling, uniform: float) ->
         return int(order[0])
     if how.top_k is not None:
         order = order[: how.top_k]
-    mass = np.exp((log_probs[order] - log_probs[order[0]]) / how.temperature)
+    with np.errstate(over="ignore"):  # the smallest temperatures make an infinity, whose exponential is 0
+        mass = np.exp((log_probs[order] - log_probs[order[0]]) / how.temperature)
     mass /= mass.sum()
     if how.top_p is not None:
         kept = int(np.searchsorted(np.cumsum(mass), how.top_p)) + 1

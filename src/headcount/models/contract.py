@@ -69,6 +69,11 @@ class Model(nn.Module):
     config: Any
     head: Any
 
+    @property
+    def heads(self) -> int:
+        """Attention heads in all."""
+        raise NotImplementedError
+
     def start(self, batch: int, window: int | None = None) -> Any:
         """The empty state, in the dtype and on the device of the parameters; `window` overrides the Config's."""
         raise NotImplementedError

@@ -197,6 +197,11 @@ class ShaRnn(Model):
         self.blocks = nn.ModuleList(Block(config, i in config.attention) for i in range(config.blocks))
         initialise(self, config)
 
+    @property
+    def heads(self) -> int:
+        """One in every block that looks back."""
+        return len(self.config.attention)
+
     def start(self, batch: int, window: int | None = None) -> ShaRnnState:
         """Zeros and empty memories."""
         config, like = self.config, self.head.weight
@@ -245,7 +250,7 @@ class ShaRnn(Model):
     def spec(self, segment: int = 1) -> Spec:
         """Counts; attention is counted as it is computed: every query against every row that is there."""
         config, element = self.config, self.head.weight.element_size()
-        width, heads = config.width, len(config.attention)
+        width, heads = config.width, self.heads
         rows = config.window if config.window_rule == "segment" else config.window - 1 + segment
         recurrent = config.blocks * 16 * width**2
         dense = config.blocks * 2 * config.boom * width**2 + 2 * width * config.vocabulary

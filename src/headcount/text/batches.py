@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
 Tokens = npt.NDArray[np.int64]
+MOST_COUNTED = 5_000_000
+"""Segments of drawn length are counted one by one; more than these would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +23,13 @@ class Batch:
     """The tokens of one step."""
 
     tokens: Tokens
-    """B × (T + lookahead): the symbol before the segment, the segment, and what a longer lookahead needs."""
+    """B × (T + 1): the symbol before the segment, and the segment."""
     fresh: bool
     """The segment begins the lanes: the state before it is empty."""
 
     @property
     def predictions(self) -> int:
-        """How many bytes the step learns from, with a lookahead of one."""
+        """How many bytes the step learns from."""
         return int(self.tokens.shape[0] * (self.tokens.shape[1] - 1))
 
 
@@ -57,7 +59,14 @@ class Segments:
 
     def steps_in(self, epochs: float) -> int:
         """How many steps it takes to read the lanes `epochs` times."""
-        step, passes, whole = 0, 0, int(epochs)
+        whole = int(epochs)
+        if self.lengths == "fixed":
+            per_epoch = -(-self.length // self.segment)
+            rest = round((epochs - whole) * self.length)
+            return max(1, whole * per_epoch + -(-rest // self.segment))
+        if epochs * self.length / self.segment > MOST_COUNTED:
+            raise ValueError(f"{epochs:g} epochs are too many to count: give train.steps")
+        step, passes = 0, 0
         while passes < whole:
             step += 1
             passes += self._begin(step) == 0

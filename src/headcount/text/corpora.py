@@ -17,6 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -120,7 +121,10 @@ def file_sha256(path: Path) -> str:
 
 def keep_piped(stream: BinaryIO) -> Path:
     """Keep what came through a pipe under its hash, so that the run can be resumed."""
-    return _keep(iter(lambda: stream.read(1 << 20), b""))
+    first = stream.read(1 << 20)
+    if not first:
+        raise RequestError("standard input is empty")
+    return _keep(chain([first], iter(lambda: stream.read(1 << 20), b"")))
 
 
 def _ends(size: int, shares: Sequence[float]) -> tuple[int, ...]:
@@ -196,6 +200,15 @@ def _find_enwik8(paths: tuple[str, ...]) -> Path:
         if _md5(source) != ENWIK8_MD5:
             raise DataError(f"{source} is not enwik8: its md5 is {_md5(source)}, not {ENWIK8_MD5}")
         return source
+    try:
+        return _unpack_enwik8(source, kept)
+    except DataError:
+        if not paths:
+            source.unlink()  # a download that is damaged is fetched again next time
+        raise
+
+
+def _unpack_enwik8(source: Path, kept: Path) -> Path:
     unpacked = durable.temporary_name(kept)
     try:
         with _unpacking(source) as packed, unpacked.open("wb") as file:

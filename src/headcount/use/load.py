@@ -27,6 +27,9 @@ from headcount.text.tokens import Bytes
 from headcount.use import pack
 
 
+LARGEST_WINDOW = 16_777_216
+
+
 class LanguageModel:
     """A finished model, where it came from, and what one does with it."""
 
@@ -62,8 +65,8 @@ class LanguageModel:
         limit: int | None = None,
     ) -> Figure:
         """The figure on a file, or on a split of the run's own corpus; kept in the run's `figures.jsonl`."""
-        if window is not None and window < 1:
-            raise RequestError(f"--window {window}: must be at least 1")
+        if window is not None and not 1 <= window <= LARGEST_WINDOW:
+            raise RequestError(f"--window {window}: must be from 1 to {LARGEST_WINDOW:,}")
         if limit is not None and limit < 1:
             raise RequestError(f"--limit {limit}: must be at least 1")
         command = ["headcount", "evaluate", str(self.path)]
@@ -118,6 +121,8 @@ class LanguageModel:
 
         `how`: temperature, top_k, top_p, seed.
         """
+        if not isinstance(prompt, bytes | bytearray | memoryview):
+            raise TypeError(f"generate takes bytes, not {type(prompt).__name__}")
         if length < 0:
             raise RequestError(f"--bytes {length}: must not be negative")
         written = islice(sample(self.model, prompt, Sampling(**how), start=self.tokens.start), length)
