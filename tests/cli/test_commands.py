@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -190,6 +192,12 @@ BAD = [
     ["train", "my.txt", "--set", "evaluate.protocol=best"],
     ["train", "my.txt", "--set", "tokens.kind=words"],
     ["train", "my.txt", "--set", "seed=-4"],
+    ["train", "my.txt", "--set", "model.vocabulary=300"],
+    ["train", "my.txt", "--set", "train.epochs=1e9"],
+    ["train", "my.txt", "--set", "evaluate.protocol=merity2019", "--set", "model.window_rule=segment"],
+    ["train", "my.txt", "--set", "evaluate.protocol=merity2019", "--set", "evaluate.limit=20"],
+    ["train", "my.txt", "--device", "meta"],
+    ["train", b"bad\xff.txt".decode(errors="surrogateescape")],
     ["train", "my.txt", "--set", "nonsense"],
     ["train", "my.txt", "--set", "modle.width=3"],
     ["train", "my.txt", "--steps", "0"],
@@ -213,17 +221,19 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("arguments", BAD, ids=" ".join)
+@pytest.mark.parametrize("arguments", BAD, ids=lambda arguments: ascii(" ".join(arguments)))
 def test_bad_requests_are_one_sentence_and_create_nothing(arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.txt").write_bytes(make_text(5_000))
+    (tmp_path / os.fsdecode(b"bad\xff.txt")).write_bytes(make_text(5_000))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
     assert run([*arguments]) == 2
     said = capsys.readouterr()
     assert not said.out and said.err.startswith("headcount: ") and "Traceback" not in said.err
     assert len(said.err.strip().splitlines()) <= 2
-    assert sorted(p.name for p in tmp_path.rglob("*")) == ["full", "my.txt", "thesis.txt"]
+    names = sorted(os.fsencode(p.name) for p in tmp_path.rglob("*"))
+    assert names == [b"bad\xff.txt", b"full", b"my.txt", b"thesis.txt"]
 
 
 def test_wrong_numbers_for_use_are_refused(trained, text_file, capsys):
@@ -242,6 +252,54 @@ def test_wrong_numbers_for_use_are_refused(trained, text_file, capsys):
     ):
         assert run(arguments) == 2, arguments
         assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_command_of_a_figure_gives_it_again(tmp_path, text_file, capsys):
+    arguments = ["train", str(text_file), "--run", str(tmp_path / "r"), *SMALL, "--json"]
+    assert run([*arguments, "--set", "evaluate.protocol=merity2019", "--set", "evaluate.limit=500"]) == 0
+    figure = json.loads(capsys.readouterr().out)
+    assert figure["corpus"]["bytes"] == 500 and figure["bytes"] == 480
+    assert run([*shlex.split(figure["command"])[1:], "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["value"], again["corpus"]) == (figure["value"], figure["corpus"])
+
+
+def test_use_of_an_edited_recipe_is_refused(trained, tmp_path, capsys):
+    shutil.copytree(trained, tmp_path / "run")
+    file = tmp_path / "run" / "recipe.toml"
+    file.write_text(file.read_text().replace("eps = 1e-12", "eps = 0.5"))
+    for arguments in (["evaluate", str(tmp_path / "run")], ["generate", str(tmp_path / "run")]):
+        assert run(arguments) == 2
+        assert "model.eps was 1e-12, is 0.5" in capsys.readouterr().err
+
+
+def test_a_lone_hyphen_is_standard_input_only_where_a_text_is_expected(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(["pack", str(trained), "-o", "-"]) in (0, 2) and not (tmp_path / "<standard input>").exists()
+    done = subprocess.run(
+        [*HEADCOUNT, "score", str(trained), "--json", "-"], input=b"some text", capture_output=True, check=False
+    )
+    assert json.loads(done.stdout)["bytes"] == 9
+    for command in ("score", "train"):
+        arguments = [*HEADCOUNT, command, *([str(trained)] if command == "score" else []), "-"]
+        done = subprocess.run(arguments, input=b"", capture_output=True, check=False)
+        assert done.returncode == 2 and b"standard input" in done.stderr
+
+
+def test_streams_that_are_closed_or_speak_ascii(trained, tmp_path, text_file):
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*HEADCOUNT, "evaluate", str(trained)], capture_output=True, env=ascii_only, check=False)
+    assert done.returncode == 0 and b"bits per byte" in done.stdout
+    train = " ".join([*HEADCOUNT, "train", str(text_file), "--run", str(tmp_path / "r"), *SMALL])
+    assert subprocess.run(f"{train} >&- 2>&-", shell=True, check=False).returncode == 0
+    train = train.replace(str(tmp_path / "r"), str(tmp_path / "s"))
+    subprocess.run(f"{train} 2>&1 | head -c 1 > {tmp_path / 'head'}", shell=True, check=False)
+    assert (tmp_path / "s" / "best.json").exists()
+
+
+def test_a_window_that_no_memory_holds_is_refused(trained, capsys):
+    assert run(["evaluate", str(trained), "--window", "100000000000"]) == 2
+    assert run(["evaluate", str(trained), "--window", "16000000", "--limit", "100"]) == 0
 
 
 # Odd texts (row 20)

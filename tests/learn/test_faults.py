@@ -39,6 +39,8 @@ def whole(tmp_path, tiny_recipe) -> Path:
 def test_a_signal_saves_and_exits(tmp_path, tiny_recipe, whole, number, place):
     run, log = tmp_path / "stopped", tmp_path / "log"
     code = train(tiny_recipe, run, log, fault=("signal_at", number, place))
+    if place == "begin":
+        assert "before there was anything to save" in processes.said(log)
     if place == "step 12":  # the last step: there is nothing left to stop but the evaluation
         assert code in (0, 128 + number)
     else:
@@ -115,6 +117,39 @@ def test_no_checkpoint_is_published_before_its_line_is_written(tmp_path, tiny_re
 def test_no_room_for_the_recipe_leaves_nothing(tmp_path, tiny_recipe):
     assert train(tiny_recipe, tmp_path / "run", tmp_path / "log", fault=("file_limit", 500)) == 2
     assert "recipe.toml" in processes.said(tmp_path / "log") and not (tmp_path / "run").exists()
+
+
+def test_what_was_in_the_folder_before_stays(tmp_path, tiny_recipe):
+    (tmp_path / "run" / ".git").mkdir(parents=True)
+    assert train(tiny_recipe, tmp_path / "run", tmp_path / "log", fault=("file_limit", 500)) == 2
+    assert [p.name for p in (tmp_path / "run").iterdir()] == [".git"]
+
+
+def test_no_room_to_name_the_best_costs_only_a_warning(tmp_path, tiny_recipe, monkeypatch):
+    set_best, calls = hc.Run.set_best, []
+
+    def failing(self, best):
+        calls.append(best)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        set_best(self, best)
+
+    monkeypatch.setattr(hc.Run, "set_best", failing)
+    run = hc.train(tiny_recipe, run=tmp_path / "run")
+    assert [e["at"] for e in run.events() if e["event"] == "save_failed"] == [6]
+
+
+def test_interruptions_do_not_pile_up(tmp_path, tiny_recipe):
+    run, arguments = (
+        tmp_path / "run",
+        ["train", tiny_recipe, "--run", tmp_path / "run", "--set", "train.save_every=100"],
+    )
+    arguments += ["--set", "train.evaluate_every=100"]
+    for step in (2, 4, 6, 8):
+        fault = ("signal_at", signal.SIGINT, f"step {step}")
+        assert processes.run(arguments, tmp_path / "log", fault) == 130
+        arguments = ["resume", run]
+    assert checkpoint.steps_in(run / "checkpoints") == [6, 8]
 
 
 def test_one_failed_save_costs_only_a_warning(tmp_path, tiny_recipe, monkeypatch):

@@ -147,6 +147,26 @@ def test_a_torn_line_and_lines_after_the_checkpoint_are_cut(tmp_path, tiny_recip
     assert_same(run, whole)
 
 
+def test_a_torn_line_does_not_swallow_what_is_written_next(tmp_path, tiny_recipe):
+    run = tmp_path / "killed"
+    assert processes.run(["train", tiny_recipe, "--run", run], tmp_path / "log", ("die_after", 9)) == -9
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"event": "step", "st')
+    assert processes.run(["resume", run, "--steps", "20"], tmp_path / "log", ("die_after", 10)) == -9
+    assert processes.run(["resume", run], tmp_path / "log") == 0, processes.said(tmp_path / "log")
+    assert lines(run)[-1]["step"] == 20
+
+
+def test_longer_from_the_middle_is_exact_too(tmp_path, tiny_recipe):
+    for name in ("one", "two"):
+        assert processes.run(["train", tiny_recipe, "--run", tmp_path / name], tmp_path / "log", ("die_after", 9)) == -9
+    assert processes.run(["resume", tmp_path / "one", "--steps", "19"], tmp_path / "log") == 0
+    assert processes.run(["resume", tmp_path / "two", "--steps", "19"], tmp_path / "log", ("die_after", 13)) == -9
+    assert processes.run(["resume", tmp_path / "two"], tmp_path / "log") == 0
+    assert_same(tmp_path / "one", tmp_path / "two")
+    assert [e["step"] for e in lines(tmp_path / "one") if e["event"] == "evaluated"] == [6, 12, 18, 19]
+
+
 def test_a_finished_run_says_so(tmp_path, whole):
     before = {p: p.read_bytes() for p in whole.rglob("*") if p.is_file() and p.name != "figures.jsonl"}
     assert processes.run(["resume", whole], tmp_path / "log") == 0

@@ -126,6 +126,15 @@ def test_enwik8_is_downloaded_and_verified(tmp_path, small_enwik8, monkeypatch):
     assert open_corpus(CorpusTable(name="enwik8")).file.read_bytes() == small_enwik8
 
 
+def test_a_damaged_download_is_fetched_again(tmp_path, small_enwik8, monkeypatch):
+    fetched = tmp_path / "enwik8.zip"
+    fetched.write_bytes(b"junk")
+    monkeypatch.setattr(pooch, "retrieve", lambda url, **_: str(fetched))
+    with pytest.raises(DataError):
+        open_corpus(CorpusTable(name="enwik8"))
+    assert not fetched.exists()
+
+
 def test_without_a_network_the_sentence_says_where_to_put_the_file(monkeypatch):
     def offline(url, **_):
         raise ConnectionError("no route")

@@ -27,7 +27,7 @@ def test_importing_it_does_not_import_torch():
 
 def test_a_run_directory_holds_what_the_design_says(trained):
     names = {p.name for p in trained.path.iterdir() if not p.name.startswith(".")}
-    assert names == {"recipe.toml", "metrics.jsonl", "best.json", "checkpoints"}
+    assert names == {"recipe.toml", "metrics.jsonl", "figures.jsonl", "best.json", "checkpoints"}
     recipe = trained.recipe
     assert recipe.train.steps == 30 and len(recipe.corpus.sha256) == 64 and recipe.model["window_rule"] == "exact"
     assert "# D: of the stream" in trained.recipe_file.read_text()

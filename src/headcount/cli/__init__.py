@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
@@ -45,14 +46,9 @@ for _order, (_name, _help) in enumerate(COMMANDS.items()):
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; whatever goes wrong is one sentence."""
-    given = [STANDARD_INPUT if a == "-" else a for a in (sys.argv[1:] if arguments is None else arguments)]
+    given = _name_standard_input(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(
-            [STANDARD_INPUT if a == "-" else a for a in given],
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        app(given, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
         return _say(f"{error}\nheadcount --help shows what there is.".strip(), 2)
@@ -79,11 +75,28 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _name_standard_input(arguments: Sequence[str]) -> list[str]:
+    """A lone `-` where a text is expected: the parser would take it for an option. The value of an option stays."""
+    named = list(arguments)
+    for place, argument in enumerate(named):
+        before = named[place - 1] if place else ""
+        if argument == "-" and named[0] in ("train", "generate", "score"):
+            is_value = before.startswith("--") and before != "--json"
+            named[place] = argument if is_value else STANDARD_INPUT
+    return named
+
+
 def _say(sentence: str, code: int) -> int:
     print(f"headcount: {sentence}", file=sys.stderr)
     return code
 
 
 def main() -> None:
-    """The entry point."""
+    """The entry point: streams that are closed or speak only ASCII must not be what a command fails of."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (for the whole process)
+        else:
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run())

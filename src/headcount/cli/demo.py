@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from headcount.cli.options import Device
+from headcount.cli.options import Device, Json
 from headcount.cli.terminal import Escaper
 from headcount.cli.train import report
 
@@ -20,6 +20,7 @@ def demo(
     minutes: Annotated[float, Parameter(help="how long to train")] = 1.75,
     steps: Annotated[int | None, Parameter(help="or how many steps")] = None,
     device: Device = None,
+    json: Json = False,
 ) -> None:
     """Two minutes, end to end: train a small SHA-RNN on Python's own library, measure it, let it write."""
     from headcount.use.load import load
@@ -31,4 +32,4 @@ def demo(
     say(f"\nGiven {PROMPT.decode()!r}, it goes on, one byte at a time:\n")
     written = load(done.path, device=device).generate(PROMPT, 400, temperature=0.8)
     say(Escaper()(PROMPT + written, final=True) + "\n")
-    report(done, json=False)
+    report(done, json=json)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +26,14 @@ def score(
     from headcount.text import corpora
     from headcount.use.load import load
 
-    data = corpora.map_file(corpora.keep_piped(sys.stdin.buffer) if text == STANDARD_INPUT else Path(text))
+    if text == STANDARD_INPUT:
+        with tempfile.TemporaryDirectory() as folder:
+            piped = Path(folder) / "standard input"
+            with piped.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            data = corpora.map_file(piped)  # stays readable when the name is gone
+    else:
+        data = corpora.map_file(Path(text))
     lm = load(source, checkpoint=checkpoint, device=device)
     total, place = 0.0, 0
     if json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as jsons
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,13 +35,13 @@ def train(
 
 def report(run: Run, *, json: bool) -> None:
     """The figure of a run that has ended, and what to type next."""
-    from headcount.use.train import final_figure, say
+    from headcount.measure.figure import Figure
+    from headcount.use.train import say
 
-    figure = final_figure(run)
-    if figure is not None:
-        run.add_figure(figure)
-        print(jsons.dumps(figure.to_dict()) if json else figure)
-    sys.stdout.flush()
+    best = run.best()
+    figures = [figure for figure in run.figures() if figure["model"]["step"] == best]
+    if figures:
+        print(jsons.dumps(figures[-1]) if json else Figure(**figures[-1]), flush=True)
     place = shlex.quote(str(run.path))
     say("\nWhat to type next:")
     for command, about in (

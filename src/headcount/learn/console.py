@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from pathlib import Path
 from typing import Self
@@ -15,11 +16,19 @@ from headcount.learn.events import Event
 SECONDS_BETWEEN_LINES = 10.0
 
 
+class PatientConsole(Console):
+    """Rich ends the program when nobody reads what it prints; a training goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Say nothing more."""
+        self.quiet = True
+
+
 class ConsoleSink:
     """Step, bits per byte, bytes per second, time left, memory."""
 
     def __init__(self, steps: int) -> None:
-        self.console = Console(stderr=True, highlight=False)
+        self.console = PatientConsole(stderr=True, highlight=False)
         self.steps = steps
         self.progress = Progress(
             TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
@@ -85,5 +94,5 @@ def memory_in_use() -> int:
     with contextlib.suppress(ImportError):
         import resource  # not on Windows
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return 0

@@ -93,8 +93,12 @@ def open_corpus(table: CorpusTable) -> Corpus:
         found = file_sha256(file)
     if table.sha256 not in (None, found):
         raise RequestError(f"{file} has changed: its sha256 is {found}, the recipe says {table.sha256}")
-    name = "text" if table.name == "stdlib" and table.paths else table.name
-    return Corpus(name, file, found, _ends(file.stat().st_size, table.split or DEFAULT_SPLIT))
+    return Corpus(display_name(table), file, found, _ends(file.stat().st_size, table.split or DEFAULT_SPLIT))
+
+
+def display_name(table: CorpusTable) -> str:
+    """What a figure calls the corpus: its name, or plain text if a path replaces the library."""
+    return "text" if table.name == "stdlib" and table.paths else table.name
 
 
 def map_file(path: Path) -> Bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -15,9 +15,10 @@ import numpy.typing as npt
 from headcount.errors import RequestError
 from headcount.learn import checkpoint as checkpoints
 from headcount.learn import device as devices
+from headcount.learn.resume import differences
 from headcount.learn.run import Run
 from headcount.measure.figure import Figure
-from headcount.measure.protocols import measure
+from headcount.measure.protocols import Measurement, measure
 from headcount.measure.sample import Sampling, sample
 from headcount.measure.score import score
 from headcount.models import configure
@@ -25,7 +26,6 @@ from headcount.models.contract import Model, count_parameters
 from headcount.text import corpora
 from headcount.text.tokens import Bytes
 from headcount.use import pack
-
 
 LARGEST_WINDOW = 16_777_216
 
@@ -81,11 +81,16 @@ class LanguageModel:
         command += ["--window", str(window)] if window is not None else []
         command += ["--limit", str(limit)] if limit is not None else []
         command += ["--checkpoint", str(self.facts["step"])] if self.run else []
-        part = source[:limit]
-        measured = measure(self.model, part, name=protocol, start=self.tokens.start, split=split, window=window)
+        start = self.tokens.start
+        measured = measure(self.model, source[:limit], name=protocol, start=start, split=split, window=window)
+        return self.keep_figure(measured, name, split, command)
+
+    def keep_figure(self, measured: Measurement, corpus: str, split: str, command: Sequence[str]) -> Figure:
+        """The figure of a measurement, kept in the run."""
+        given = measured.bytes + measured.protocol["not_scored"]
         figure = Figure.of(
             measured,
-            corpus={"name": name, "split": split, "sha256": measured.sha256, "bytes": len(part), "of": len(source)},
+            corpus={"name": corpus, "split": split, "sha256": measured.sha256, "bytes": given},
             tokens=self.tokens.kind,
             model=self.describe(),
             command=shlex.join(command),
@@ -130,7 +135,7 @@ class LanguageModel:
 
     def save(self, path: str | Path) -> None:
         """Pack the model into one file that `load` and every command take."""
-        pack.write(Path(path), self.model, self.kind, self.facts)
+        pack.write(Path(path), self.model, {"kind": self.kind, "tokens": self.tokens.kind, "facts": self.facts})
 
 
 def load(path: str | Path, *, checkpoint: str | int | None = None, device: str | None = None) -> LanguageModel:
@@ -151,7 +156,10 @@ def read_model(path: Path, which: str | None = None) -> tuple[Model, str, dict[s
     run = Run.existing(path)
     step = run.choose(which)
     saved = checkpoints.read(run.checkpoints, step)
-    table = run.recipe.model
+    table = saved.record["recipe"]["model"]  # verified, unlike the file beside it
+    changed = differences({"model": dict(run.recipe.to_dict()["model"])}, {"model": table})
+    if changed:
+        raise RequestError(f"{run.recipe_file} is not the recipe that this run was trained with: {'; '.join(changed)}")
     cls, config = configure(table, Bytes().vocabulary)
     model = cls.blank(config)
     model.load_state_dict(dict(saved.model))

@@ -26,10 +26,10 @@ FORMAT = 1
 _UNREADABLE = (safetensors.SafetensorError, ValueError, KeyError, TypeError)
 
 
-def write(path: Path, model: Model, kind: str, facts: Mapping[str, Any]) -> None:
-    """Pack a finished model."""
+def write(path: Path, model: Model, about: Mapping[str, Any]) -> None:
+    """Pack a finished model; `about` is its kind, its tokens, and the step and hash it came from."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    header = {"format": FORMAT, "kind": kind, "config": asdict(model.config), "facts": dict(facts)}
+    header = {"format": FORMAT, "config": asdict(model.config), **about}
     header["sha256"] = _hash(tensors, header)
     try:
         durable.write(path, [safetensors.torch.save(tensors, {KEY: json.dumps(header)})])
@@ -58,7 +58,9 @@ def read_header(path: Path) -> dict[str, Any]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {})[KEY])
-        if header["format"] != FORMAT or not all(key in header for key in ("kind", "config", "facts", "sha256")):
+        if header["format"] != FORMAT or not all(
+            key in header for key in ("kind", "config", "tokens", "facts", "sha256")
+        ):
             raise DataError(f"{path} was packed in another format ({header['format']})")
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror or error}") from error

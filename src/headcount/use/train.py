@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +25,7 @@ from headcount.learn.interrupt import Interruption
 from headcount.learn.plan import Plan, settle
 from headcount.learn.run import Run, claim
 from headcount.learn.trainer import Trainer
-from headcount.measure.figure import Figure
+from headcount.measure.protocols import Measurement
 from headcount.models import configure
 from headcount.models.contract import count_parameters
 from headcount.recipe import Recipe
@@ -35,8 +35,9 @@ from headcount.use import load, recipe_files
 
 
 def say(line: str) -> None:
-    """What is said to a person."""
-    print(line, file=sys.stderr, flush=True)
+    """What is said to a person, if one is still there."""
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def train(
@@ -70,6 +71,7 @@ def train(
                 raise BusyError(f"{folder.path} was begun by another process just now")
             folder.begin(recipes.to_toml(plan.recipe, plan.model.Config))
             _fit(folder, plan, chosen, interruption, weights=weights)
+            _final_figure(folder)
     return folder
 
 
@@ -98,35 +100,22 @@ def resume(path: str | Path, *, steps: int | None = None, device: str | None = N
             say(f"{path} is finished: {done:,} steps; headcount resume {path} --steps N trains longer")
             return run
         _fit(run, settle(run.recipe, say), chosen, interruption, saved=saved)
+        _final_figure(run)
     return run
 
 
-def final_figure(run: Run) -> Figure | None:
-    """The figure of the best checkpoint as it was measured during training."""
+def _final_figure(run: Run) -> None:
+    """Keep the figure of the best checkpoint as it was measured during training."""
     best = run.best()
-    for event in run.events():
-        if event["event"] == "evaluated" and event["step"] == best:
-            lm = load.load(run.path, device="cpu")
-            recipe = run.recipe
-            corpus = recipe.corpus
-            limit = ["--limit", str(event["bytes"])] if recipe.evaluate.limit else []
-            command = ["headcount", "evaluate", str(run.path), *limit, "--checkpoint", str(best)]
-            return Figure(
-                value=event["bits_per_byte"],
-                nats=event["nats"],
-                bytes=event["bytes"],
-                protocol=event["protocol"],
-                corpus={
-                    "name": "text" if corpus.paths and corpus.name == "stdlib" else corpus.name,
-                    "split": "valid",
-                    "sha256": event["sha256"],
-                    "bytes": event["bytes"],
-                },
-                tokens=lm.tokens.kind,
-                model=lm.describe(),
-                command=shlex.join(command),
-            )
-    return None
+    event = next((e for e in run.events() if e["event"] == "evaluated" and e["step"] == best), None)
+    if event is None:
+        return
+    lm = load.load(run.path, device="cpu")
+    measured = Measurement(event["nats"], event["bytes"], event["sha256"], event["protocol"])
+    command = ["headcount", "evaluate", str(run.path), "--split", "valid"]
+    if run.recipe.evaluate.limit is not None:
+        command += ["--limit", str(event["bytes"] + event["protocol"]["not_scored"])]
+    lm.keep_figure(measured, corpora.display_name(run.recipe.corpus), "valid", [*command, "--checkpoint", str(best)])
 
 
 @dataclass(frozen=True)
@@ -162,6 +151,9 @@ def _recipe_of(what: Sequence[str | Path], overrides: Sequence[str], weights: We
         recipe = recipes.from_dict(tables, overrides)
         stem = "text" if str(what[0]) == "-" else Path(what[0]).stem
     paths = tuple(str(Path(path).absolute()) for path in recipe.corpus.paths)
+    for path in paths:
+        if not path.isprintable() and "\udc80" <= max(path) <= "\udcff":
+            raise RequestError(f"{path!a}: a recipe is UTF-8 and cannot hold this name; rename the file")
     recipe = recipe.replace("corpus", path=(paths[0] if len(paths) == 1 else paths) or None)
     return _starting_from(recipe, weights), stem or "text"
 
