@@ -354,12 +354,13 @@ def _plain(value: Any) -> Any:
 
 def to_toml(recipe: Recipe, model_config: type | None = None) -> str:
     """The whole recipe as commented TOML; `model_config` lends the comments of `[model]`."""
-    lines = [f"seed = {recipe.seed}"]
+    lines = [f"{f'seed = {recipe.seed}':<27} # of weights, drawn lengths and dropout"]
     for name, table in recipe.to_dict().items():
         if name == "seed":
             continue
         section = getattr(recipe, name)
         comments = _comments(model_config if name == "model" else type(section))
+        comments.setdefault("kind", "which one; the other keys of this table are its own")
         lines += ["", f"[{name}]"]
         for key, value in table.items():
             pair = f"{key} = {_toml_value(value)}"

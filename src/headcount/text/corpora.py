@@ -89,6 +89,10 @@ def open_corpus(table: CorpusTable) -> Corpus:
     if not table.paths and table.sha256 and kept.is_file() and file_sha256(kept) == table.sha256:
         file, found = kept, table.sha256
     else:
+        if table.sha256 and (gone := [path for path in table.paths if not Path(path).exists()]):
+            raise RequestError(
+                f"{gone[0]}: no such file; if it moved, corpus.path may say where: its hash is what counts"
+            )
         file = CORPORA[table.name].find(table.paths)
         found = file_sha256(file)
     if table.sha256 not in (None, found):
@@ -138,11 +142,17 @@ def _ends(size: int, shares: Sequence[float]) -> tuple[int, ...]:
 
 
 def _texts(paths: tuple[str, ...]) -> Path:
-    """One file as it is, or several joined into the cache under the hash of the whole."""
+    """One file as it is, or several joined into the cache, once, under the hash of the whole."""
     maps = [map_file(Path(path)) for path in paths]
     if len(paths) == 1:
         return Path(paths[0])
-    return _keep(m[i : i + (1 << 20)].tobytes() for m in maps for i in range(0, len(m), 1 << 20))
+    digest = hashlib.sha256()
+    for text in maps:
+        digest.update(text.data)
+    kept = cache_folder() / f"{digest.hexdigest()}.bytes"
+    if kept.is_file() and kept.stat().st_size == sum(map(len, maps)):
+        return kept
+    return _keep(text[i : i + (1 << 20)].tobytes() for text in maps for i in range(0, len(text), 1 << 20))
 
 
 def _keep(chunks: Iterator[bytes]) -> Path:
@@ -204,6 +214,8 @@ def _find_enwik8(paths: tuple[str, ...]) -> Path:
         if _md5(source) != ENWIK8_MD5:
             raise DataError(f"{source} is not enwik8: its md5 is {_md5(source)}, not {ENWIK8_MD5}")
         return source
+    if paths and kept.is_file() and _md5(kept) == ENWIK8_MD5:
+        return kept  # unpacked before
     try:
         return _unpack_enwik8(source, kept)
     except DataError:
