@@ -12,6 +12,7 @@ from headcount.cli.terminal import Escaper
 from headcount.cli.train import report
 
 PROMPT = b"    def __init__(self"
+READ = 1500
 
 
 def demo(
@@ -23,13 +24,15 @@ def demo(
     json: Json = False,
 ) -> None:
     """Two minutes, end to end: train a small SHA-RNN on Python's own library, measure it, let it write."""
+    from headcount.text import corpora
     from headcount.use.load import load
     from headcount.use.train import say, train
 
     say("A small SHA-RNN learns to write Python from the standard library's sources.")
     budget = {"minutes": minutes} if steps is None else {"steps": steps}
     done = train("recipes/desk/demo.toml", run=run, device=device, **budget)
-    say(f"\nGiven {PROMPT.decode()!r}, it goes on, one byte at a time:\n")
-    written = load(done.path, device=device).generate(PROMPT, 400, temperature=0.8)
+    say(f"\nAfter {READ} bytes that it never learnt from, and {PROMPT.decode()!r}, it goes on, one byte at a time:\n")
+    before = corpora.open_corpus(done.recipe.corpus).split("valid")[:READ].tobytes()  # a cold memory copies itself
+    written = load(done.path, device=device).generate(before + b"\n" + PROMPT, 400, temperature=0.7)
     say(Escaper()(PROMPT + written, final=True) + "\n")
     report(done, json=json)
