@@ -1,0 +1,84 @@
+"""Bad requests (fault table, row 18): exit 2, one sentence, nothing created."""
+
+import os
+
+import pytest
+
+from headcount.cli import run
+from tests.conftest import make_text
+
+BAD = [
+    ["train"],
+    ["train", "nowhere.txt"],
+    ["train", "nowhere.toml"],
+    ["train", "recipes/tiny/sha_rn.toml"],
+    ["train", "."],
+    ["train", "recipes/tiny/sha_rnn.toml", "my.txt"],
+    ["train", "my.txt", "--set", "model.width=0"],
+    ["train", "my.txt", "--set", "model.width=1e9"],
+    ["train", "my.txt", "--set", "model.width=60000", "--set", "model.blocks=1000"],
+    ["train", "my.txt", "--set", "model.widht=8"],
+    ["train", "my.txt", "--set", "model.kind=gpt"],
+    ["train", "my.txt", "--set", "model.kind=[1]"],
+    ["train", "my.txt", "--set", "model.attention=[5]"],
+    ["train", "my.txt", "--set", "model.attention=0"],
+    ["train", "my.txt", "--set", "model.window=-1"],
+    ["train", "my.txt", "--set", "model.dropout=1.0"],
+    ["train", "my.txt", "--set", "model.dropout=nan"],
+    ["train", "my.txt", "--set", "model.vocabulary=100"],
+    ["train", "my.txt", "--set", "model.window_rule=segment", "--set", "model.window=32"],
+    ["train", "my.txt", "--set", "optimiser.lr=-1"],
+    ["train", "my.txt", "--set", "optimiser.lr=inf"],
+    ["train", "my.txt", "--set", "optimiser.kind=sgd"],
+    ["train", "my.txt", "--set", "schedule.kind=cosin"],
+    ["train", "my.txt", "--set", "batches.streams=0"],
+    ["train", "my.txt", "--set", "batches.segment=many"],
+    ["train", "my.txt", "--set", "train.epochs=0"],
+    ["train", "my.txt", "--set", "corpus.split=[0.5]"],
+    ["train", "my.txt", "--set", "corpus.name=text9"],
+    ["train", "my.txt", "--set", "corpus.sha256=abc"],
+    ["train", "my.txt", "--set", "evaluate.protocol=best"],
+    ["train", "my.txt", "--set", "tokens.kind=words"],
+    ["train", "my.txt", "--set", "seed=-4"],
+    ["train", "my.txt", "--set", "model.vocabulary=300"],
+    ["train", "my.txt", "--set", "train.epochs=1e9"],
+    ["train", "my.txt", "--set", "evaluate.protocol=merity2019", "--set", "model.window_rule=segment"],
+    ["train", "my.txt", "--set", "evaluate.protocol=merity2019", "--set", "evaluate.limit=20"],
+    ["train", "my.txt", "--device", "meta"],
+    ["train", b"bad\xff.txt".decode(errors="surrogateescape")],
+    ["train", "my.txt", "--set", "nonsense"],
+    ["train", "my.txt", "--set", "modle.width=3"],
+    ["train", "my.txt", "--steps", "0"],
+    ["train", "my.txt", "--steps", "x"],
+    ["train", "my.txt", "--steps", "5", "--minutes", "1"],
+    ["train", "my.txt", "--minutes", "-1"],
+    ["train", "my.txt", "--minutes", "nan"],
+    ["train", "my.txt", "--device", "tpu9"],
+    ["train", "my.txt", "--from", "nowhere"],
+    ["train", "my.txt", "--run", "my.txt"],
+    ["train", "my.txt", "--run", "full"],
+    ["train", "my.txt", "--stepz", "3"],
+    ["trian", "my.txt"],
+    ["resume", "nowhere"],
+    ["resume"],
+    ["evaluate", "nowhere"],
+    ["generate", "nowhere"],
+    ["score", "nowhere", "my.txt"],
+    ["info", "nowhere"],
+    ["pack", "nowhere", "-o", "x"],
+]
+
+
+@pytest.mark.parametrize("arguments", BAD, ids=lambda arguments: ascii(" ".join(arguments)))
+def test_bad_requests_are_one_sentence_and_create_nothing(arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.txt").write_bytes(make_text(5_000))
+    (tmp_path / os.fsdecode(b"bad\xff.txt")).write_bytes(make_text(5_000))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    assert run([*arguments]) == 2
+    said = capsys.readouterr()
+    assert not said.out and said.err.startswith("headcount: ") and "Traceback" not in said.err
+    assert len(said.err.strip().splitlines()) <= 2
+    names = sorted(os.fsencode(p.name) for p in tmp_path.rglob("*"))
+    assert names == [b"bad\xff.txt", b"full", b"my.txt", b"thesis.txt"]
