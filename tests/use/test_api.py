@@ -66,6 +66,16 @@ def test_evaluate_gives_what_training_measured_and_keeps_it(trained):
     assert kept[0]["command"].startswith("headcount evaluate ") and kept[0]["model"]["sha256"]
 
 
+def test_a_torn_figure_does_not_swallow_the_next(trained):
+    lm = hc.load(trained.path)
+    lm.evaluate(limit=50)
+    before = len(trained.figures())
+    with trained.figures_file.open("a") as file:
+        file.write('{"value": 1.')
+    assert lm.evaluate(limit=60).bytes == 60
+    assert len(trained.figures()) == before + 1 and trained.figures()[-1]["bytes"] == 60
+
+
 def test_evaluate_another_text_with_limits(trained, tmp_path):
     (tmp_path / "other.txt").write_bytes(make_text(3_000, seed=9))
     lm = hc.load(trained.path)

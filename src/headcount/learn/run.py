@@ -106,9 +106,12 @@ class Run:
         """Append a figure; one write, so that no lock is needed."""
         line = json.dumps(figure.to_dict()).encode() + b"\n"
         try:
-            descriptor = os.open(self.figures_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            descriptor = os.open(self.figures_file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
-                os.write(descriptor, line)
+                size = os.fstat(descriptor).st_size
+                os.lseek(descriptor, max(0, size - 1), os.SEEK_SET)
+                torn = size > 0 and os.read(descriptor, 1) != b"\n"
+                os.write(descriptor, b"\n" + line if torn else line)
             finally:
                 os.close(descriptor)
         except OSError as error:  # the figure is right all the same, and is printed
