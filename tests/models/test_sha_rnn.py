@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
+from headcount import layers
 from headcount.exchange import legacy
+from headcount.layers.dropout import draw_kept
 from headcount.models.contract import count_parameters
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
 from tests.models import plain_sha_rnn as plain
@@ -113,31 +115,19 @@ def test_initialisations():
 
 
 def test_dropout_is_everywhere_it_should_be_and_only_in_training(monkeypatch):
-    places = []
-    drop = torch.nn.functional.dropout
-    monkeypatch.setattr(torch.nn.functional, "dropout", lambda x, p, on: (places.append((p, on)), drop(x, p, on))[1])
+    shapes = []
+    for module in (layers.dropout, layers.attend, layers.boom):
+        monkeypatch.setattr(module, "draw_kept", lambda shape, p: (shapes.append((*shape, p)), draw_kept(shape, p))[1])
     model = ShaRnn(ShaRnnConfig(width=8, blocks=1, attention=(0,), dropout=0.3))
-    model(torch.zeros(1, 4, dtype=torch.long), model.start(1))
-    # embedding, LSTM output, query, values, attention output, Boom hidden, Boom output, before the classifier;
-    # the ninth place, the attention weights, is inside the kernel
-    assert places == [(0.3, True)] * 8
-    places.clear()
-    model.eval()(torch.zeros(1, 4, dtype=torch.long), model.start(1))
-    assert all(not on for _, on in places)
-
-
-def test_attention_weights_are_dropped_too(monkeypatch):
-    seen = []
-    attend = torch.nn.functional.scaled_dot_product_attention
-    monkeypatch.setattr(
-        torch.nn.functional,
-        "scaled_dot_product_attention",
-        lambda *a, **k: (seen.append(k["dropout_p"]), attend(*a, **k))[1],
-    )
-    model = ShaRnn(ShaRnnConfig(width=8, blocks=1, attention=(0,), dropout=0.3))
-    model(torch.zeros(1, 4, dtype=torch.long), model.start(1))
-    model.eval()(torch.zeros(1, 4, dtype=torch.long), model.start(1))
-    assert seen == [0.3, 0.0]
+    tokens, state = torch.zeros(2, 4, dtype=torch.long), model.start(2)
+    model(tokens, state)
+    stream = (4, 2, 8, 0.3)
+    embedding = lstm = looked_up = boom_out = last = stream
+    query, weights, values, boom_hidden = (2, 4, 8, 0.3), (2, 4, 4, 0.3), (2, 4, 8, 0.3), (8, 32, 0.3)
+    assert shapes == [embedding, lstm, query, weights, values, looked_up, boom_hidden, boom_out, last]
+    shapes.clear()
+    model.eval()(tokens, state)
+    assert shapes == []
 
 
 @pytest.mark.parametrize(

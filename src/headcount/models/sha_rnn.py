@@ -24,8 +24,12 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from headcount.layers.attend import attend
+from headcount.layers.boom import boom
+from headcount.layers.dropout import dropout
 from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, WindowRule
+from headcount.layers.norm import LayerNorm
 from headcount.layers.recurrent import LSTM, LSTMState
 from headcount.layers.state import State
 from headcount.models.contract import Model, ModelState, Spec, count_parameters
@@ -112,27 +116,25 @@ class Attention(nn.Module):
         self.rule: WindowRule = config.window_rule
         self.dropout = config.dropout
         self.query = nn.Linear(config.width, config.width)
-        self.query_norm = nn.LayerNorm(config.width, config.eps)
+        self.query_norm = LayerNorm(config.width, config.eps)
         self.query_gate = nn.Parameter(torch.zeros(config.width))
         self.key_gate = nn.Parameter(torch.zeros(config.width))
         self.value = (FinishedVector if config.collapsed else OverParameterised)(config.width)
 
     def forward(self, x: Tensor, new: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-        """Queries x and new rows (B × T × D each) over the memory to B × T × D, and the memory after them."""
+        """Queries x and new rows (T × B × D each) over the memory to T × B × D, and the memory after them."""
+        new = new.transpose(0, 1)
+        past_learns = memory.buffer.requires_grad
         rows, mask, memory = memory.append(new, self.rule)
         norm = self.query_norm
         fold = self.query_gate.sigmoid() * self.key_gate.sigmoid() / math.sqrt(x.shape[-1])
-        query = F.layer_norm(self.query(x), norm.normalized_shape, norm.weight * fold, norm.bias * fold, norm.eps)
-        values = F.dropout(rows, self.dropout, self.training)
-        mixture = F.scaled_dot_product_attention(
-            F.dropout(query, self.dropout, self.training)[:, None],  # one head
-            rows[:, None],
-            values[:, None],
-            attn_mask=mask,  # explicit: `is_causal` would align it with the oldest row
-            dropout_p=self.dropout if self.training else 0.0,
-            scale=1.0,
-        )[:, 0]
-        return self.value() * mixture, memory
+        query = F.layer_norm(
+            self.query(x.transpose(0, 1)), norm.normalized_shape, norm.weight * fold, norm.bias * fold, norm.eps
+        )
+        query = dropout(query, self.dropout, self.training)
+        learnt = rows if past_learns else new
+        mixture = attend(query, rows, learnt, mask, self.dropout if self.training else 0.0)
+        return self.value() * mixture.transpose(0, 1), memory
 
 
 class Boom(nn.Module):
@@ -147,10 +149,8 @@ class Boom(nn.Module):
         self.up = nn.Linear(config.width, config.boom * config.width)
 
     def forward(self, z: Tensor) -> Tensor:
-        """B × T × D to B × T × D."""
-        u: Tensor = self.up(z)
-        u = F.dropout(u * torch.sigmoid(1.702 * u), self.dropout, self.training)
-        return u.view(*z.shape[:-1], -1, z.shape[-1]).sum(-2)
+        """T × B × D to T × B × D."""
+        return boom(z, self.up.weight, self.up.bias, self.dropout if self.training else 0.0)
 
 
 class Block(nn.Module):
@@ -159,8 +159,8 @@ class Block(nn.Module):
     def __init__(self, config: ShaRnnConfig, looks_back: bool) -> None:
         super().__init__()
 
-        def norm() -> nn.LayerNorm:
-            return nn.LayerNorm(config.width, config.eps)
+        def norm() -> LayerNorm:
+            return LayerNorm(config.width, config.eps)
 
         self.dropout = config.dropout
         self.start_norm, self.lstm = norm(), LSTM(config.width)
@@ -170,7 +170,7 @@ class Block(nn.Module):
         self.skip_norm, self.boom_norm, self.boom = norm(), norm(), Boom(config)
 
     def forward(self, x: Tensor, state: BlockState) -> tuple[Tensor, BlockState]:
-        """B × T × D and a state to B × T × D and the state after it."""
+        """T × B × D and a state to T × B × D and the state after it."""
         h, lstm = self.lstm(self.start_norm(x), state.lstm)
         h, memory = self._drop(h), state.memory
         if self.attention is not None:
@@ -181,7 +181,7 @@ class Block(nn.Module):
         return y, BlockState(lstm, memory)
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
 
 class ShaRnn(Model):
@@ -222,16 +222,16 @@ class ShaRnn(Model):
         return (self.config.window if window is None else window) if limited else None
 
     def advance(self, tokens: Tensor, state: ShaRnnState) -> tuple[Tensor, ShaRnnState]:
-        """Embedding, blocks; the head does the rest."""
-        x = self._drop(self.head.embed(tokens))
+        """Embedding, blocks; the head does the rest. Time comes first inside."""
+        x = self._drop(self.head.embed(tokens.t()))
         after = []
         for block, block_state in zip(self.blocks, state.blocks, strict=True):
             x, block_state = block(x, block_state)
             after.append(block_state)
-        return self._drop(x), ShaRnnState(blocks=tuple(after))
+        return self._drop(x).transpose(0, 1), ShaRnnState(blocks=tuple(after))
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.config.dropout, self.training)
+        return dropout(x, self.config.dropout, self.training)
 
     def collapse(self) -> ShaRnn:
         """A new model in which every over-parameterised vector is the finished one; its Config says so."""
