@@ -6,6 +6,7 @@ i, f, g, o = W·x + b + U·h + b'        c' = σ(f)⊙c + σ(i)⊙tanh(g)       
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +43,7 @@ class LSTM(nn.LSTM):
 
     def _one_step(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
         """A single step written out: a quarter of the kernel's time, which prepares itself for a whole segment."""
-        input_weight, hidden_weight, input_bias, hidden_bias = self._flat_weights  # type: ignore[misc]
+        input_weight, hidden_weight, input_bias, hidden_bias = cast(list[Tensor], self._flat_weights)
         gates = torch.addmm(input_bias, x, input_weight.t()).addmm_(state.h, hidden_weight.t()).add_(hidden_bias)
         i, f, g, o = gates.chunk(4, dim=1)
         c = torch.addcmul(f.sigmoid_() * state.c, i.sigmoid_(), g.tanh_())
