@@ -307,8 +307,8 @@ import fractions
 pickle.loads(pickle.dumps(fractions.Fraction(1, 2)))
 assert seen, "the hook does not see what it should"
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_a_pickle_is_refused_wherever_a_model_is_expected(trained, tmp_path, capsys):

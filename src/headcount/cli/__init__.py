@@ -24,7 +24,10 @@ COMMANDS = {
     "resume": "go on with a run, exact to the bit",
     "evaluate": "bits per byte, with the protocol it was measured by",
     "generate": "let a model write",
-    "score": "bits for every byte of a text",
+    "score": "bits for every byte of a text; --html colours it",
+    "report": "one page on a run or several: figure, curves, samples, where the bits go",
+    "compare": "runs side by side",
+    "inspect": "where the heads look, what units follow",
     "info": "parameters, heads, state, FLOPs and published figures",
     "models": "the models there are",
     "corpora": "the corpora there are",
@@ -80,8 +83,8 @@ def _name_standard_input(arguments: Sequence[str]) -> list[str]:
     named = list(arguments)
     for place, argument in enumerate(named):
         before = named[place - 1] if place else ""
-        if argument == "-" and named[0] in ("train", "generate", "score"):
-            is_value = before.startswith("--") and before != "--json"
+        if argument == "-" and named[0] in ("train", "generate", "score", "inspect"):
+            is_value = before.startswith("--") and before not in ("--json", "--html")
             named[place] = argument if is_value else STANDARD_INPUT
     return named
 

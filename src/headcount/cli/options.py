@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,6 +11,7 @@ STANDARD_INPUT = "<standard input>"
 """What stands for a lone `-` behind the parser, which would take it for an option."""
 
 Source = Annotated[str, Parameter(help="a run folder, or a file made by `headcount pack`")]
+Output = Annotated[Path | None, Parameter(name=["--output", "-o"], help="the file to write")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="print JSON")]
 Device = Annotated[str | None, Parameter(name="--device", help="cpu, cuda …; the best there is by default")]
 Checkpoint = Annotated[str | None, Parameter(name="--checkpoint", help="best (default, else last), last, or a step")]

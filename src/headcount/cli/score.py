@@ -6,11 +6,15 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from headcount.cli.options import STANDARD_INPUT, Checkpoint, Device, Json, Source
+from headcount.cli.options import STANDARD_INPUT, Checkpoint, Device, Json, Output, Source
+
+if TYPE_CHECKING:
+    from headcount.text.corpora import Bytes
+    from headcount.use.load import LanguageModel
 
 
 def score(
@@ -18,23 +22,60 @@ def score(
     text: Annotated[str, Parameter(help="a file; - is standard input")],
     /,
     *,
+    html: Annotated[bool, Parameter(negative="", help="a page that colours the text by bits")] = False,
+    against: Annotated[str | None, Parameter(help="with --html, colour the difference from this model")] = None,
+    output: Output = None,
     checkpoint: Checkpoint = None,
     device: Device = None,
     json: Json = False,
 ) -> None:
-    """Bits for every byte of a text: place, byte and bits, one line a byte."""
-    from headcount.text import corpora
+    """Bits for every byte of a text: place, byte and bits, one line a byte; or a page.
+
+    The page goes to --output, else into a pipe; on a terminal it becomes a file named after the text.
+    """
+    from headcount.errors import RequestError
     from headcount.use.load import load
 
-    if text == STANDARD_INPUT:
-        with tempfile.TemporaryDirectory() as folder:
-            piped = Path(folder) / "standard input"
-            with piped.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-            data = corpora.map_file(piped)  # stays readable when the name is gone
-    else:
-        data = corpora.map_file(Path(text))
+    if html and json:
+        raise RequestError("--html and --json contradict each other: give one")
+    if not html and (against is not None or output is not None):
+        raise RequestError("--against and --output belong to --html")
+    data = open_text(text)
     lm = load(source, checkpoint=checkpoint, device=device)
+    if html:
+        _write_page(lm, data.tobytes(), text, load(against, device=device) if against else None, output)
+    else:
+        _print_lines(lm, data, json)
+
+
+def open_text(text: str) -> Bytes:
+    """A file, mapped; or standard input, kept in a file for as long as it is read."""
+    from headcount.text import corpora
+
+    if text != STANDARD_INPUT:
+        return corpora.map_file(Path(text))
+    with tempfile.TemporaryDirectory() as folder:
+        piped = Path(folder) / "standard input"
+        with piped.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return corpora.map_file(piped)  # stays readable when the name is gone
+
+
+def _write_page(lm: LanguageModel, text: bytes, name: str, other: LanguageModel | None, output: Path | None) -> None:
+    from headcount import durable
+    from headcount.show.scored import difference_page, scored_page
+
+    stem = "text" if name == STANDARD_INPUT else Path(name).name
+    page = scored_page(lm, text, stem) if other is None else difference_page(lm, other, text, stem)
+    if output is None and not sys.stdout.isatty():
+        print(page, end="")
+        return
+    file = output or Path(f"{stem}.html")
+    durable.write_text(file, page)
+    print(file)
+
+
+def _print_lines(lm: LanguageModel, data: Bytes, json: bool) -> None:
     total, place = 0.0, 0
     if json:
         print('{"bits": [', end="")

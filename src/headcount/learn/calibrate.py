@@ -8,7 +8,7 @@ import time
 from headcount.learn.device import Device
 from headcount.learn.interrupt import Interruption
 from headcount.learn.plan import EVALUATIONS, Plan
-from headcount.learn.trainer import Learner
+from headcount.learn.trainer import Learner, draw_sample
 from headcount.measure.protocols import measure
 
 TIMED_STEPS, MOST_TIMED_STEPS, TIMED_SECONDS = 10, 200, 3.0
@@ -31,12 +31,25 @@ def steps_for(plan: Plan, minutes: float, device: Device, interruption: Interrup
             if len(full) >= TIMED_STEPS and sum(full) >= TIMED_SECONDS:
                 break
     one_step = statistics.median(times[until_full:])
-    one_evaluation = _seconds_to_evaluate(plan, learner)
-    every = plan.recipe.train.evaluate_every
-    budget = minutes * 60
-    if every is not None:
-        return max(1, int(budget / (one_step + one_evaluation / every)))
-    return max(1, int((budget - min(EVALUATIONS * one_evaluation, budget / 2)) / one_step))
+    return _fitting(
+        plan, minutes * 60, one_step, _seconds_to_evaluate(plan, learner), _seconds_to_sample(plan, learner)
+    )
+
+
+def _fitting(plan: Plan, budget: float, one_step: float, one_evaluation: float, one_sample: float) -> int:
+    """Steps whose seconds, with what happens every so many of them, are the budget: half of it at least is learning."""
+    train = plan.recipe.train
+    fixed = 0.0
+    if train.evaluate_every is None:
+        fixed += EVALUATIONS * one_evaluation
+    else:
+        one_step += one_evaluation / train.evaluate_every
+    save_every = train.save_every or train.evaluate_every
+    if save_every is None:
+        fixed += EVALUATIONS * one_sample
+    else:
+        one_step += one_sample / save_every
+    return max(1, int((budget - min(fixed, budget / 2)) / one_step))
 
 
 def _steps_until_full(plan: Plan, learner: Learner) -> int:
@@ -45,6 +58,12 @@ def _steps_until_full(plan: Plan, learner: Learner) -> int:
         return 0
     segments, reach = learner.segments, getattr(plan.config, "window", 0)
     return int(-(-min(reach, segments.length) // segments.segment)) - (reach >= segments.length)
+
+
+def _seconds_to_sample(plan: Plan, learner: Learner) -> float:
+    began = time.perf_counter()
+    draw_sample(plan, learner, 0)
+    return time.perf_counter() - began
 
 
 def _seconds_to_evaluate(plan: Plan, learner: Learner) -> float:

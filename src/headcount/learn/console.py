@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import time
-from pathlib import Path
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from headcount.learn.device import memory_in_use
 from headcount.learn.events import Event
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -85,14 +83,3 @@ class ConsoleSink:
             done = event["step"]
             left = event["seconds"] / done * (self.steps - done)
             self.say(f"step {done:,}/{self.steps:,} · {line} · {left:,.0f} s left")
-
-
-def memory_in_use() -> int:
-    """Resident bytes of this process; 0 where the system does not tell."""
-    with contextlib.suppress(OSError):
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-    with contextlib.suppress(ImportError):
-        import resource  # not on Windows
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,3 +62,19 @@ def choose(name: str | None = None) -> Device:
         name = "cpu"
     bfloat16 = name.startswith("cuda") and torch.cuda.is_bf16_supported()
     return Device(name, bfloat16)
+
+
+def memory_in_use() -> int:
+    """Resident bytes of this process; its peak, or 0, where the system does not tell."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    return peak_memory()
+
+
+def peak_memory() -> int:
+    """The most bytes that were resident; 0 where the system does not tell."""
+    with contextlib.suppress(ImportError):
+        import resource  # not on Windows
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return 0

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -19,13 +20,16 @@ from torch import Tensor
 from headcount.errors import Interrupted, TrainingError
 from headcount.learn import checkpoint, optimisers, schedules
 from headcount.learn.checkpoint import Checkpoint
-from headcount.learn.device import Device
+from headcount.learn.device import Device, peak_memory
 from headcount.learn.events import MetricsLog, Sink, cut
 from headcount.learn.interrupt import Interruption
 from headcount.learn.plan import Plan
 from headcount.learn.run import Run
 from headcount.measure.protocols import measure
+from headcount.measure.sample import Sampling, sample
 
+SAMPLED, PROMPT = 200, 256
+"""Bytes that are drawn after every save, and held-out bytes that are read before: a cold memory copies itself."""
 FAILED_SAVES = 3
 """Saves in a row that may fail, on a full disk say, before the run stops."""
 
@@ -103,6 +107,21 @@ class Learner:
         ]
 
 
+def draw_sample(plan: Plan, learner: Learner, step: int, check: Callable[[], None] = lambda: None) -> bytes:
+    """Bytes that go on from the first of the held-out text, by a generator of their own."""
+    how = Sampling(seed=derive_seed(plan.recipe.seed, step, "sample"))
+    written = bytearray()
+    for byte in islice(sample(learner.model, prompt_of(plan), how, start=plan.tokens.start), SAMPLED):
+        check()
+        written.append(byte)
+    return bytes(written)
+
+
+def prompt_of(plan: Plan) -> bytes:
+    """What every sample of a run goes on from."""
+    return plan.held_out()[:PROMPT].tobytes()
+
+
 class Trainer:
     """A run under way: learns, saves, evaluates, says what happens."""
 
@@ -157,7 +176,7 @@ class Trainer:
             self._stop_if_asked()
             self._one_step()
             self._milestones()
-        self.emit("finished", at=self.step, seconds=self.seconds)
+        self.emit("finished", at=self.step, seconds=self.seconds, memory=peak_memory())
 
     def _one_step(self) -> None:
         began = time.perf_counter()
@@ -185,9 +204,15 @@ class Trainer:
         if evaluate or self.step % self.save_every == 0:
             if saved or self.save():
                 self.emit("saved", step=self.step)
+                self._sample()
             if evaluate:
                 self._evaluate()
             checkpoint.prune(self.run.checkpoints, self.best["step"] if self.best else None)
+
+    def _sample(self) -> None:
+        """What the model writes now, after the same prompt every time: the checkpoints themselves are not kept."""
+        written = draw_sample(self.plan, self.learner, self.step, self._stop_if_asked)
+        self.emit("sampled", step=self.step, text=written.decode(errors="backslashreplace"))
 
     def _evaluate(self) -> None:
         began = time.perf_counter()

@@ -66,3 +66,21 @@ def score(
     """Nats of every byte of one text, a piece at a time: N bytes are N predictions."""
     for piece in score_lanes(model, text[None], start=start, window=window, check=check):
         yield piece[0]
+
+
+@torch.inference_mode()
+def likeliest(model: Model, text: Bytes, *, start: int, count: int = 10) -> tuple[Nats, npt.NDArray[np.int64], Nats]:
+    """Nats of every byte of a short text (N), the likeliest symbols at its place (N × count), and their nats."""
+    segment = min(SEGMENT, model.longest_segment() or SEGMENT)
+    device = next(model.parameters()).device
+    state = model.start(1)
+    inputs = np.concatenate([[start], text[:-1].astype(np.int64)])[None]
+    pieces = []
+    with in_use(model):
+        for begin in range(0, len(text), segment):
+            hidden, state = model(torch.from_numpy(inputs[:, begin : begin + segment]).to(device), state)
+            pieces.append(-model.head.log_probs(hidden)[0].double().cpu())
+    nats = torch.cat(pieces)
+    lowest = nats.topk(count, dim=1, largest=False)
+    own = nats.gather(1, torch.from_numpy(text.astype(np.int64))[:, None])[:, 0]
+    return own.numpy(), lowest.indices.numpy(), lowest.values.numpy()

@@ -57,6 +57,21 @@ class Spec:
     """The part of `flops` that recurrent layers take (no flop counter knows it)."""
 
 
+@dataclass(frozen=True)
+class Part:
+    """A layer, as a picture of the model shows it."""
+
+    name: str
+    sizes: tuple[int, ...]
+    """Widths from input to output."""
+    block: int | None = None
+    """Which block it belongs to; None below and above them."""
+    looks_back: int | None = None
+    """How many rows it may attend to."""
+    state: int = 0
+    """Numbers that it carries from byte to byte, per stream."""
+
+
 class Model(nn.Module):
     """Base of every model: the checks that all share, and the default objective."""
 
@@ -93,6 +108,21 @@ class Model(nn.Module):
     def spec(self, segment: int = 1) -> Spec:
         """Costs and reach; `segment` is how many tokens are fed at once."""
         raise NotImplementedError
+
+    def outline(self) -> tuple[Part, ...]:
+        """The layers in the order in which they are passed."""
+        raise NotImplementedError
+
+    def look_back(self, tokens: Tensor, state: Any) -> tuple[list[Tensor], Any]:
+        """Where every head looks, for inspection: B × T × S weights a head, and the state after the tokens.
+
+        Column S - T + t is the row that position t of the tokens wrote; the ones before it are older.
+        """
+        raise NotImplementedError
+
+    def units(self, state: Any) -> Mapping[str, Tensor]:
+        """The recurrent units that a state holds, for inspection: B × U numbers in (-1, 1) by layer."""
+        return {}
 
     def forward(self, tokens: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
         """B × T tokens (any T ≥ 1) and a state to B × T × D hidden vectors and the state after them."""

@@ -32,7 +32,7 @@ from headcount.layers.memory import Memory, WindowRule
 from headcount.layers.norm import LayerNorm
 from headcount.layers.recurrent import LSTM, LSTMState
 from headcount.layers.state import State
-from headcount.models.contract import Model, ModelState, Spec, count_parameters
+from headcount.models.contract import Model, ModelState, Part, Spec, count_parameters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,15 +126,24 @@ class Attention(nn.Module):
         new = new.transpose(0, 1)
         past_learns = memory.buffer.requires_grad
         rows, mask, memory = memory.append(new, self.rule)
-        norm = self.query_norm
-        fold = self.query_gate.sigmoid() * self.key_gate.sigmoid() / math.sqrt(x.shape[-1])
-        query = F.layer_norm(
-            self.query(x.transpose(0, 1)), norm.normalized_shape, norm.weight * fold, norm.bias * fold, norm.eps
-        )
-        query = dropout(query, self.dropout, self.training)
         learnt = rows if past_learns else new
+        query = dropout(self._query(x), self.dropout, self.training)
         mixture = attend(query, rows, learnt, mask, self.dropout if self.training else 0.0)
         return self.value() * mixture.transpose(0, 1), memory
+
+    def weights(self, x: Tensor, new: Tensor, memory: Memory) -> Tensor:
+        """A itself, B × T × S, for inspection; only where gradients are on, where the memory is not written into."""
+        rows, mask, _ = memory.append(new.transpose(0, 1), self.rule)
+        scores = self._query(x) @ rows.transpose(1, 2)
+        return torch.softmax(scores if mask is None else scores.masked_fill(~mask, -math.inf), dim=-1)
+
+    def _query(self, x: Tensor) -> Tensor:
+        """q', B × T × D."""
+        norm = self.query_norm
+        fold = self.query_gate.sigmoid() * self.key_gate.sigmoid() / math.sqrt(x.shape[-1])
+        return F.layer_norm(
+            self.query(x.transpose(0, 1)), norm.normalized_shape, norm.weight * fold, norm.bias * fold, norm.eps
+        )
 
 
 class Boom(nn.Module):
@@ -232,6 +241,36 @@ class ShaRnn(Model):
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.config.dropout, self.training)
+
+    def look_back(self, tokens: Tensor, state: ShaRnnState) -> tuple[list[Tensor], ShaRnnState]:
+        """The weights of every attention block."""
+        found: list[Tensor] = []
+        heads = [module for module in self.modules() if isinstance(module, Attention)]
+        hooks = [
+            head.register_forward_hook(lambda head, given, _: found.append(head.weights(*given))) for head in heads
+        ]
+        try:
+            with torch.enable_grad():  # the memory must stay as it was for a second reading
+                _, after = self.advance(tokens, state)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return [weights.detach() for weights in found], after.detach()
+
+    def units(self, state: ShaRnnState) -> dict[str, Tensor]:
+        """tanh(c) of every LSTM: what a unit remembers, whether or not its gate lets it out."""
+        return {f"block {i}": block.lstm.c.tanh() for i, block in enumerate(state.blocks)}
+
+    def outline(self) -> tuple[Part, ...]:
+        """Embedding, the blocks, the tied classifier."""
+        config, parts = self.config, [Part("embedding", (self.config.vocabulary, self.config.width))]
+        for i in range(config.blocks):
+            parts.append(Part("LSTM", (config.width, config.width), i, state=2 * config.width))
+            if i in config.attention:
+                kept = config.window * config.width
+                parts.append(Part("attention", (config.width, config.width), i, config.window, kept))
+            parts.append(Part("Boom", (config.width, config.boom * config.width, config.width), i))
+        return (*parts, Part("classifier (tied)", (config.width, config.vocabulary)))
 
     def collapse(self) -> ShaRnn:
         """A new model in which every over-parameterised vector is the finished one; its Config says so."""

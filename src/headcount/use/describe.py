@@ -10,6 +10,7 @@ import torch
 from headcount.learn import checkpoint
 from headcount.learn.run import Run
 from headcount.models import configure
+from headcount.models.contract import Part
 from headcount.recipe import Recipe, read
 from headcount.text.tokens import Bytes
 from headcount.use import pack, recipe_files
@@ -32,6 +33,13 @@ def describe(what: str) -> dict[str, Any]:
         "steps": run.recipe.train.steps,
     }
     return {**facts, **_of_recipe(run.recipe)}
+
+
+def outline_of(run: Run) -> tuple[Part, ...]:
+    """The layers of a run's model."""
+    cls, config = configure(run.recipe.model, Bytes().vocabulary)
+    with torch.device("meta"):
+        return cls(config).outline()
 
 
 def _of_recipe(recipe: Recipe) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from headcount.learn.run import Run
 from headcount.measure.figure import Figure
 from headcount.measure.protocols import Measurement, measure
 from headcount.measure.sample import Sampling, sample
-from headcount.measure.score import score
+from headcount.measure.score import likeliest, score
 from headcount.models import configure
 from headcount.models.contract import Model, count_parameters
 from headcount.text import corpora
@@ -54,6 +54,15 @@ class LanguageModel:
         """The same a piece at a time, for texts of any length."""
         for nats in score(self.model, text, start=self.tokens.start):
             yield nats / math.log(2)
+
+    def likeliest(
+        self, text: bytes, count: int = 10
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Bits for every byte, and at every place the likeliest bytes and their bits (N × count each)."""
+        nats, symbols, costs = likeliest(
+            self.model, np.frombuffer(text, dtype=np.uint8), start=self.tokens.start, count=count
+        )
+        return nats / math.log(2), symbols, costs / math.log(2)
 
     def evaluate(
         self,

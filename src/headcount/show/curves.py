@@ -1,0 +1,49 @@
+"""Curves of one run or several, by steps, bytes and seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headcount.show.plots import Line, line_chart
+
+POINTS = 240
+"""Of a training curve: neighbours are averaged, single steps only flicker."""
+AXES = ("steps", "bytes", "seconds")
+
+
+def curves(runs: Sequence[tuple[str, Sequence[dict[str, Any]]]]) -> str:
+    """Training (thin) and validation (marked) of every run, with a choice of what runs along the bottom."""
+    buttons = "".join(
+        f'<button type="button" aria-pressed="{"true" if i == 0 else "false"}">by {axis}</button>'
+        for i, axis in enumerate(AXES)
+    )
+    plots = [line_chart(_lines(runs, axis), axis, "bits per byte") for axis in AXES]
+    panels = "".join(f'<div data-panel="axis"{" hidden" if i else ""}>{plot}</div>' for i, plot in enumerate(plots))
+    return f'<div class="choices" data-tabs="axis">{buttons}</div>{panels}'
+
+
+def _lines(runs: Sequence[tuple[str, Sequence[dict[str, Any]]]], axis: str) -> list[Line]:
+    lines = []
+    for colour, (name, events) in enumerate(runs):
+        label = f"{name}: " if len(runs) > 1 else ""
+        steps = [e for e in events if e["event"] == "step"]
+        place = {e["step"]: _place(e, axis) for e in steps}
+        lines.append(
+            Line(f"{label}training", _averaged([(place[e["step"]], e["bits_per_byte"]) for e in steps]), colour)
+        )
+        measured = [
+            (place[e["step"]], e["bits_per_byte"]) for e in events if e["event"] == "evaluated" and e["step"] in place
+        ]
+        lines.append(Line(f"{label}validation", measured, colour, marked=True))
+    return lines
+
+
+def _place(event: dict[str, Any], axis: str) -> float:
+    return float(event["step" if axis == "steps" else axis])
+
+
+def _averaged(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    size = -(-len(points) // POINTS)
+    parts = [points[i : i + size] for i in range(0, len(points), size or 1)]
+    return [(part[len(part) // 2][0], sum(y for _, y in part) / len(part)) for part in parts]

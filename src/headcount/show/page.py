@@ -1,0 +1,59 @@
+"""One self-contained HTML page: no network, light and dark, readable on a phone, fit to print."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ASSETS = Path(__file__).parent / "assets"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page: a heading, a sentence that says what is seen, and the thing itself."""
+
+    title: str
+    about: str
+    body: str
+
+
+def page(title: str, sections: Iterable[Section], data: dict[str, Any] | None = None) -> str:
+    """The whole page; `data` is what its script works with."""
+    style = (ASSETS / "page.css").read_text(encoding="utf-8")
+    script = (ASSETS / "page.js").read_text(encoding="utf-8")
+    parts = "\n".join(
+        f"<section><h2>{escape(s.title)}</h2>{f'<p class=about>{s.about}</p>' if s.about else ''}\n{s.body}</section>"
+        for s in sections
+    )
+    # "</script>" inside a string would end the element, and U+2028 is no JSON to old parsers.
+    payload = json.dumps(data or {}, ensure_ascii=True, allow_nan=False).replace("</", "<\\/")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style></head>\n"
+        f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{parts}\n</main>\n"
+        f'<script type="application/json" id="data">{payload}</script>\n<script>\n{script}</script>\n</body></html>\n'
+    )
+
+
+def escape(text: str) -> str:
+    """Text for HTML."""
+    return html.escape(text, quote=True)
+
+
+def table(rows: Iterable[Sequence[str]], columns: Sequence[str] = (), numbers: Collection[int] = ()) -> str:
+    """A table that scrolls by itself; without column names the first cell of a row is its name."""
+
+    def cell(tag: str, place: int, text: str) -> str:
+        return f"<{tag}{' class=number' if place in numbers else ''}>{escape(text)}</{tag}>"
+
+    head = "".join(cell("th", i, name) for i, name in enumerate(columns))
+    body = "".join(
+        "<tr>" + "".join(cell("td" if i or columns else "th", i, text) for i, text in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return f'<div class="scroll"><table>{f"<tr>{head}</tr>" if head else ""}{body}</table></div>'

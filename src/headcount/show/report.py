@@ -1,0 +1,164 @@
+"""The report of one run or several: the figure, the curves, what was written, where the bits go, what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headcount.errors import RequestError
+from headcount.learn import checkpoint
+from headcount.learn.run import Run
+from headcount.learn.trainer import PROMPT
+from headcount.measure import kinds
+from headcount.measure.figure import Figure
+from headcount.show import heat
+from headcount.show.architecture import drawing
+from headcount.show.curves import curves
+from headcount.show.page import Section, escape, page, table
+from headcount.show.plots import bar_chart
+from headcount.text import corpora
+from headcount.use.describe import describe, outline_of
+from headcount.use.load import LanguageModel, load
+
+HEAT_BYTES, KIND_BYTES = 2_000, 65_536
+SHOWN_PROMPT = 80
+
+
+def report(paths: Sequence[str | Path]) -> str:
+    """The whole page."""
+    runs = [Run.existing(path) for path in paths]
+    names = [str(run.path) for run in runs]
+    events = [run.events() for run in runs]
+    data: dict[str, Any] = {"samples": [], "expected": []}
+    sections = [_figures(runs), Section("Learning", "", curves(list(zip(names, events, strict=True))))]
+    for run, happened in zip(runs, events, strict=True):
+        of = f" · {run.path}" if len(runs) > 1 else ""
+        sections.append(_written(run, happened, of, data))
+        sections += _held_out(run, of, data)
+        sections += _made_of(run, happened, of)
+    return page(f"Headcount: {', '.join(names)}", sections, data)
+
+
+def _own_held_out(run: Run) -> corpora.Bytes:
+    return corpora.open_corpus(run.recipe.corpus).split("valid")
+
+
+def _figures(runs: Sequence[Run]) -> Section:
+    """Every run's own figure, largest thing on the page."""
+    bodies = []
+    for run in runs:
+        best = run.best()
+        found = [f for f in run.figures() if f["model"]["step"] == best]
+        name = f"<p class=protocol>{escape(str(run.path))}</p>" if len(runs) > 1 else ""
+        if not found:
+            last = [e for e in run.events() if e["event"] == "evaluated"][-1:]
+            there = (
+                f"{last[0]['bits_per_byte']:.4f} at step {last[0]['step']:,}, still training" if last else "none yet"
+            )
+            bodies.append(f"{name}<p class=protocol>No figure yet: {there}.</p>")
+            continue
+        figure = found[-1]
+        line = str(Figure(**figure)).partition(" · ")[2]
+        bodies.append(
+            f'{name}<div class="figure">{figure["value"]:.4f} <small>bits per byte</small></div>'
+            f"<p class=protocol>{escape(line)}</p><pre class=wrap>{escape(figure['command'])}</pre>"
+        )
+    return Section(
+        "The figure", "Never without the protocol it was measured by; the command gives it again.", "".join(bodies)
+    )
+
+
+def _written(run: Run, events: Sequence[dict[str, Any]], of: str, data: dict[str, Any]) -> Section:
+    """What the model wrote after the same prompt at every save."""
+    about = "Drawn after every save from the same held-out prompt (grey), at temperature 1. Move the slider."
+    drawn = [e for e in events if e["event"] == "sampled"]
+    if not drawn:
+        return Section(f"What it writes{of}", "", "<p>Nothing was saved yet.</p>")
+    bits = {e["step"]: e["bits_per_byte"] for e in events if e["event"] == "evaluated"}
+    try:
+        prompt = _own_held_out(run)[:PROMPT].tobytes()[-SHOWN_PROMPT:].decode(errors="backslashreplace")
+    except RequestError:
+        prompt = ""
+    data["samples"].append(
+        [{"step": e["step"], "prompt": prompt, "text": e["text"], "bits": bits.get(e["step"])} for e in drawn]
+    )
+    last = drawn[-1]
+    return Section(
+        f"What it writes{of}",
+        about,
+        f'<div class="samples"><input type="range" data-samples="{len(data["samples"]) - 1}" min="0" '
+        f'max="{len(drawn) - 1}" value="{len(drawn) - 1}" aria-label="saved step">'
+        f'<p class="step about">step {last["step"]:,}</p>'
+        f'<div class="text"><i>{escape(prompt)}</i>{escape(last["text"])}</div></div>',
+    )
+
+
+def _held_out(run: Run, of: str, data: dict[str, Any]) -> list[Section]:
+    """Held-out text by bits, and where the bits go; a sentence where that cannot be had."""
+    title = f"What surprises it{of}"
+    if not checkpoint.steps_in(run.checkpoints):
+        return [Section(title, "", "<p>There is no checkpoint yet.</p>")]
+    try:
+        text = _own_held_out(run)
+    except RequestError as error:
+        return [Section(title, "", f"<p>The corpus is not at hand: {escape(str(error))}</p>")]
+    lm = load(run.path)
+    return [heat_section(lm, text[:HEAT_BYTES].tobytes(), title, data), _kinds_section(lm, text[:KIND_BYTES], of)]
+
+
+def heat_section(lm: LanguageModel, text: bytes, title: str, data: dict[str, Any]) -> Section:
+    """A text coloured by bits, with what was expected instead."""
+    bits, symbols, costs = lm.likeliest(text)
+    data["expected"].append(heat.expectations(text, bits, symbols.tolist(), costs))
+    number = len(data["expected"]) - 1
+    body = (
+        f'<div class="heated" data-expected="{number}">{heat.coloured(text, bits)}'
+        f"{heat.scale('0 bits: it was certain', f'{heat.CLAMP:g} bits: a guess among 256')}"
+        f'<div class="beside candidates"><p class="about">Point at a byte: the ten likeliest come here.</p></div></div>'
+    )
+    about = f"{len(text):,} bytes, {bits.mean():.3f} bits per byte from an empty state. The warmer, the more bits."
+    return Section(title, about, body)
+
+
+def _kinds_section(lm: LanguageModel, text: corpora.Bytes, of: str) -> Section:
+    bits = np.concatenate(list(lm.score_pieces(text)))
+    charts = [
+        bar_chart(
+            [(s.name, s.bits, f"{s.bits / bits.sum():.0%} of the bits, {s.bits / s.count:.2f} a byte") for s in shares],
+            label,
+        )
+        for shares, label in (
+            (kinds.by_kind(text, bits), "bits by kind of byte"),
+            (kinds.by_place_in_word(text, bits), "bits by place in a word"),
+        )
+    ]
+    about = f"The first {len(text):,} held-out bytes, read as one stream: {bits.mean():.3f} bits per byte."
+    return Section(f"Where the bits go{of}", about, "<br>".join(charts))
+
+
+def _made_of(run: Run, events: Sequence[dict[str, Any]], of: str) -> list[Section]:
+    """The architecture, the recipe, the machine."""
+    facts = describe(str(run.path))
+    started = next((e for e in reversed(events) if e["event"] in ("started", "resumed")), None)
+    ended = next((e for e in reversed(events) if e["event"] == "finished"), None)
+    last = next((e for e in reversed(events) if e["event"] == "step"), None)
+    machine = [(name.replace("_", " "), str(value)) for name, value in (started or {}).get("fingerprint", {}).items()]
+    if last:
+        machine.append(("learnt from", f"{last['bytes']:,} bytes in {last['seconds']:,.0f} seconds of training"))
+    if ended and ended.get("memory"):
+        machine.append(("most memory", f"{ended['memory'] / 2**20:,.0f} MiB"))
+    counts = [
+        ("parameters", f"{facts['parameters']['in training']:,} in training, {facts['parameters']['in use']:,} in use"),
+        ("attention heads", str(facts["heads"])),
+        ("state per stream", f"{facts['state_bytes_per_stream'] / 1024:,.0f} KiB with a full window"),
+        ("operations per byte", f"{facts['flops_per_byte']['forward'] / 1e6:,.2f} MFLOP forward"),
+    ]
+    picture = drawing(outline_of(run))
+    return [
+        Section(f"What it is{of}", "From the bytes below to the prediction above.", picture + table(counts)),
+        Section(f"Its recipe{of}", "", f"<pre>{escape(run.recipe_file.read_text(encoding='utf-8'))}</pre>"),
+        Section(f"The machine{of}", "", table(machine)),
+    ]
