@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from headcount.cli.options import Device, Json
 from headcount.cli.terminal import Escaper
-from headcount.cli.train import report
+from headcount.cli.train import conclude
 
 PROMPT = b"    def __init__(self"
 READ = 1500
@@ -35,4 +35,4 @@ def demo(
     before = corpora.open_corpus(done.recipe.corpus).split("valid")[:READ].tobytes()  # a cold memory copies itself
     written = load(done.path, device=device).generate(before + b"\n" + PROMPT, 400, temperature=0.7)
     say(Escaper()(PROMPT + written, final=True) + "\n")
-    report(done, json=json)
+    conclude(done, json=json)

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from headcount.cli.options import Device, Json
-from headcount.cli.train import report
+from headcount.cli.train import conclude
 
 
 def resume(
@@ -22,4 +22,4 @@ def resume(
     """Go on with a run, exact to the bit."""
     from headcount.use import train as training
 
-    report(training.resume(run, steps=steps, device=device), json=json)
+    conclude(training.resume(run, steps=steps, device=device), json=json)

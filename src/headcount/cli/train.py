@@ -30,11 +30,11 @@ def train(
 
     sources = ["-" if given == STANDARD_INPUT else given for given in what]
     done = training.train(*sources, run=run, set=set_, steps=steps, minutes=minutes, start_from=from_, device=device)
-    report(done, json=json)
+    conclude(done, json=json)
 
 
-def report(run: Run, *, json: bool) -> None:
-    """The figure of a run that has ended, and what to type next."""
+def conclude(run: Run, *, json: bool) -> None:
+    """The figure of a run that has ended, its report, and what to type next."""
     from headcount.measure.figure import Figure
     from headcount.use.train import say
 
@@ -43,11 +43,27 @@ def report(run: Run, *, json: bool) -> None:
     if figures:
         print(jsons.dumps(figures[-1]) if json else Figure(**figures[-1]), flush=True)
     place = shlex.quote(str(run.path))
+    _write_report(run)
     say("\nWhat to type next:")
     for command, about in (
         (f"generate {place} 'Once '", "let it write"),
         (f"evaluate {place}", "the figure on all held-out text"),
-        (f"score {place} FILE", "bits for every byte of a file"),
+        (f"score {place} FILE --html", "a text coloured by bits"),
         (f"resume {place} --steps {2 * (run.recipe.train.steps or 0)}", "train twice as long"),
     ):
         say(f"  headcount {command:<{len(place) + 24}}{about}")
+
+
+def _write_report(run: Run) -> None:
+    """The report beside the run; a disk that does not take it must not make a finished training look failed."""
+    from headcount import durable
+    from headcount.show.report import report
+    from headcount.use.train import say
+
+    file = run.path / "report.html"
+    try:
+        durable.write_text(file, report([run.path]))
+    except OSError as error:
+        say(f"the report could not be written to {file}: {error.strerror}")
+    else:
+        say(f"\nThe report, for a browser: {file}")

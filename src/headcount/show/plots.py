@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headcount.show.page import escape
 
 WIDTH, HEIGHT = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 58, 18, 12, 46
 COLOURS = 6
 """Classes c0 … c5 of the style sheet."""
 
@@ -75,8 +75,8 @@ def bar_chart(bars: Sequence[tuple[str, float, str]], label: str) -> str:
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round numbers from at or below `low` to at or above `high`."""
-    if high <= low:
-        high = low + (abs(low) or 1)
+    if high - low < 1e-6 * max(1.0, abs(low)):  # nothing to tell apart
+        high = low + max(1.0, abs(low))
     raw = (high - low) / about
     magnitude = 10 ** math.floor(math.log10(raw))
     step = next(m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= raw)
@@ -103,12 +103,12 @@ def _axes(
         for v in y_ticks
     ]
     below = [
-        f'<text class="tick" x="{x_at(v):.1f}" y="{floor + 16}" text-anchor="middle">{short(v)}</text>' for v in x_ticks
+        f'<text class="tick" x="{x_at(v):.1f}" y="{floor + 20}" text-anchor="middle">{short(v)}</text>' for v in x_ticks
     ]
     names = (
         f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">'
         f"{escape(x_label)}</text>"
-        f'<text class="label" transform="translate(12 {(TOP + floor) / 2}) rotate(-90)" text-anchor="middle">'
+        f'<text class="label" transform="translate(14 {(TOP + floor) / 2}) rotate(-90)" text-anchor="middle">'
         f"{escape(y_label)}</text>"
     )
     return "".join(grid) + "".join(below) + names

@@ -13,7 +13,7 @@ from headcount.measure.features import correlations, features
 from headcount.use.load import LanguageModel
 
 SEGMENT = 128
-STRONGEST = 12
+STRONGEST = 24
 """Places that are kept for every byte."""
 COPIED_LEAST, COPIED_WEIGHT, COPIED_MOST = 4, 0.1, 20
 """A copied span has this many bytes and this much weight on its source; so many are kept."""

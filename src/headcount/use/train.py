@@ -14,7 +14,7 @@ from torch import Tensor
 from headcount import durable
 from headcount import recipe as recipes
 from headcount.errors import BusyError, RequestError
-from headcount.learn import calibrate, sizing
+from headcount.learn import calibrate, sizing, tensorboard
 from headcount.learn import device as devices
 from headcount.learn import resume as resuming
 from headcount.learn.checkpoint import Checkpoint
@@ -192,7 +192,8 @@ def _fit(
     durable.sweep(run.checkpoints)
     recipe = plan.recipe
     with device.own_generators(), ConsoleSink(recipe.train.steps or 0) as console:
-        trainer = Trainer(run, plan, device, [console], interruption)
+        board = tensorboard.sink_for(run.path / "tensorboard")
+        trainer = Trainer(run, plan, device, [console, *([board] if board else [])], interruption)
         console.say(
             f"{run.path}: {recipe.model['kind']}, {count_parameters(trainer.learner.model):,} parameters, {device}"
         )

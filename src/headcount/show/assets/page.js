@@ -92,11 +92,11 @@ for (const root of all("[data-head]")) {
       if (read >= 0) spanOf(read).style.background = `rgba(var(--heat), ${strength.toFixed(2)})`;
       const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
       const width = Math.max(1000 / reach, 3);
-      const height = Math.max(2, 46 * mille / 1000);
+      const height = Math.max(2, 46 * mille / strongest);
       const x = reach > 1 ? (1000 - width) * (1 - distance / (reach - 1)) : 0;
       for (const [name, value] of Object.entries({ x, y: 46 - height, width, height })) bar.setAttribute(name, value);
       ruler.append(bar);
-      if (mille < 10) continue;
+      if (list.childElementCount >= 8) continue;
       const item = element("li", "", list);
       element("code", read >= 0 ? data.names[data.bytes[read]] : "the start", item);
       item.append(distance ? ` ${distance.toLocaleString("en")} back, ` : " just read, ");

@@ -1,0 +1,181 @@
+"""The pages: self-contained, escaped, and showing what the files say."""
+
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headcount.cli import run
+from headcount.models.contract import Part
+from headcount.show import heat
+from headcount.show.architecture import drawing
+from headcount.show.page import Section, page, table
+from headcount.show.plots import Line, line_chart, ticks
+
+SMALL = ["--set", "model.width=8", "--set", "evaluate.limit=256", "--steps", "6", "--set", "train.evaluate_every=2"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    text = "".join(f'<b>né{i}</b> "quoted" (word [{i}])\n' for i in range(900)).encode()
+    (folder / "my.txt").write_bytes(text)
+    for name in ("one", "two"):
+        assert run(["train", str(folder / "my.txt"), "--run", str(folder / name), *SMALL]) == 0
+    return folder
+
+
+def data_of(made):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', made, re.DOTALL)[1])
+
+
+def assert_self_contained(made):
+    """Nothing is fetched: no address outside of what namespaces are called, no source, no style sheet, no import."""
+    without_namespace = made.replace("http://www.w3.org/2000/svg", "")
+    outside_text = re.sub(
+        r'<script type="application/json".*?</script>|<div class="text.*?</div>', "", without_namespace
+    )
+    assert not re.search(r"https?://|<link|<img| src=|@import|url\(", outside_text)
+    assert made.startswith("<!doctype html>") and made.rstrip().endswith("</html>")
+
+
+def test_train_ends_with_the_report_and_it_shows_the_run(trained, capsys):
+    made = (trained / "one" / "report.html").read_text()
+    assert_self_contained(made)
+    figure = json.loads((trained / "one" / "figures.jsonl").read_text().splitlines()[0])
+    assert f"{figure['value']:.4f}" in made and "carried" in made and html.escape(figure["command"]) in made
+    data = data_of(made)
+    assert [s["step"] for s in data["samples"][0]] == [2, 4, 6]
+    sampled = [json.loads(line) for line in (trained / "one" / "metrics.jsonl").read_text().splitlines()]
+    assert [s["text"] for s in data["samples"][0]] == [e["text"] for e in sampled if e["event"] == "sampled"]
+    (expected,) = data["expected"]
+    assert len(expected["bytes"]) == len(expected["bits"]) == len(expected["candidates"])
+    assert all(len(row) == 10 for row in expected["candidates"])
+    for name in (
+        "letters",
+        "markup",
+        "first letter of a word",
+        "LSTM",
+        "Boom",
+        "attention",
+        "cpu capability",
+        "streams",
+    ):
+        assert name in made, name
+    assert run(["report", str(trained / "one")]) == 0
+    assert capsys.readouterr().out.strip() == str(trained / "one" / "report.html")
+
+
+def test_candidates_are_probabilities_and_the_bits_are_the_scores(trained):
+    from headcount import load
+
+    (expected,) = data_of((trained / "one" / "report.html").read_text())["expected"]
+    bits = load(trained / "one").score(bytes(expected["bytes"]))
+    assert np.allclose(expected["bits"], bits, atol=0.006)
+    for byte, cost, row in zip(expected["bytes"], expected["bits"], expected["candidates"], strict=True):
+        assert sum(mille for _, mille in row) <= 1000.5
+        found = dict(map(tuple, row)).get(byte)
+        if found is not None:
+            assert found == pytest.approx(1000 * 2**-cost, rel=0.02, abs=0.1)
+
+
+def test_several_runs_on_one_page(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(["report", str(trained / "one"), str(trained / "two")]) == 0
+    made = (tmp_path / "report.html").read_text()
+    assert_self_contained(made)
+    assert made.count('class="figure"') == 2 and len(data_of(made)["samples"]) == 2
+    assert f"{trained / 'two'}: validation" in made
+
+
+def test_a_run_that_has_only_begun_or_lost_its_corpus_still_has_a_report(trained, tmp_path, capsys):
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    (begun / "recipe.toml").write_text((trained / "one" / "recipe.toml").read_text())
+    assert run(["report", str(begun)]) == 0
+    assert "No figure yet" in (begun / "report.html").read_text()
+    recipe = (trained / "two" / "recipe.toml").read_text()
+    (trained / "two" / "recipe.toml").write_text(recipe.replace("my.txt", "gone.txt"))
+    assert run(["report", str(trained / "two"), "-o", str(tmp_path / "r.html")]) == 0
+    assert "The corpus is not at hand" in (tmp_path / "r.html").read_text()
+    (trained / "two" / "recipe.toml").write_text(recipe)
+    assert run(["report"]) == 2 and run(["report", str(tmp_path / "nowhere")]) == 2
+
+
+def test_score_as_a_page(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.txt").write_bytes(b"</script><script>alert(1)</script> \xff\x00 &amp; caf\xc3\xa9\n")
+    one, two = str(trained / "one"), str(trained / "two")
+    assert run(["score", one, "t.txt", "--html"]) == 0  # into a pipe
+    made = capsys.readouterr().out
+    assert_self_contained(made)
+    assert "<script>alert" not in made and "\\xff" in made and "é" in made
+    assert run(["score", one, "t.txt", "--html", "--against", two, "-o", "d.html"]) == 0
+    assert capsys.readouterr().out == "d.html\n"
+    assert_self_contained((tmp_path / "d.html").read_text())
+    for wrong in (["--html", "--json"], ["--against", two], ["-o", "x.html"]):
+        assert run(["score", one, "t.txt", *wrong]) == 2
+    (tmp_path / "long.txt").write_bytes(b"a" * 50_001)
+    assert run(["score", one, "long.txt", "--html"]) == 2
+    assert "at most 50,000" in capsys.readouterr().err
+
+
+def test_inspect_writes_its_pages(trained, tmp_path, capsys):
+    one, text = str(trained / "one"), str(trained / "my.txt")
+    for what in ("attention", "neurons"):
+        assert run(["inspect", what, one, text, "--limit", "300"]) == 0
+        assert capsys.readouterr().out.strip() == str(trained / "one" / f"{what}.html")
+        assert_self_contained((trained / "one" / f"{what}.html").read_text())
+    looked = data_of((trained / "one" / "attention.html").read_text())["heads"][0]["places"]
+    assert len(looked) == 300
+    packed = str(tmp_path / "packed")
+    assert run(["pack", one, "-o", packed]) == 0
+    assert run(["inspect", "attention", packed, text, "--limit", "50", "-o", str(tmp_path / "a.html")]) == 0
+    assert run(["inspect", "dreams", one, text]) == 2
+    assert run(["inspect", "attention", one, text, "--limit", "0"]) == 2
+
+
+@given(st.binary(max_size=60))
+def test_units_cover_a_text_and_show_something(text):
+    found = heat.units(text)
+    assert [begin for begin, _, _ in found] == [0, *(end for _, end, _ in found)][: len(found)]
+    assert (found[-1][1] if found else 0) == len(text)
+    assert all(shown for _, _, shown in found)
+    made = heat.coloured(text, np.zeros(len(text)))
+    assert "".join(re.findall(r">([^<]*)</b>", made)) == html.escape("".join(s for _, _, s in found))
+
+
+def test_heat_by_example():
+    made = heat.coloured("é\n".encode(), np.array([1.0, 3.0, -8.0]))
+    assert '<b data-at="0" style="background:rgba(var(--heat),0.42)" title="4.00 bits">é</b>' in made
+    assert '<b data-at="2" style="background:rgba(var(--cool),0.85)" title="-8.00 bits">⏎\n</b>' in made
+    assert heat.name_of(b"\xff") == "\\xff" and heat.name_of(b" ") == "␣"
+
+
+@given(st.floats(-1e9, 1e9), st.floats(0, 1e9))
+def test_ticks_are_round_and_enclose(low, extent):
+    found = ticks(low, low + extent)
+    assert found[0] <= low + 1e-6 * (abs(low) + extent) and found[-1] >= low + extent - 1e-6 * (abs(low) + extent)
+    assert 2 <= len(found) <= 9 and found == sorted(found)
+
+
+def test_a_chart_draws_what_it_is_given():
+    made = line_chart([Line("<x>", [(0, 2.0), (10, 1.0)], 0, marked=True)], "steps", "bits")
+    assert made.count("<circle") == 2 and "&lt;x&gt;" in made and "<x>" not in made
+    assert "Nothing measured yet" in line_chart([], "steps", "bits")
+
+
+def test_equal_blocks_are_drawn_once():
+    block = [Part("LSTM", (8, 8), i) for i in range(12)]
+    made = drawing([Part("embedding", (256, 8)), *block, Part("LSTM", (8, 8), 12, looks_back=5)])
+    assert made.count("<polygon") == 3 and "12 times" in made and "looks back over 5 bytes" in made
+
+
+def test_page_and_table_escape():
+    made = page("<t>", [Section("<a>", "", table([("<b>", "1")], ("x", "<y>"), (1,)))], {"text": "</script>"})
+    assert "<t>" not in made and "<a>" not in made and "<b>" not in made.replace("<body>", "") and "<y>" not in made
+    assert data_of(made.replace("<\\/", "</ ")) == {"text": "</ script>"}

@@ -1,0 +1,98 @@
+"""Looking inside: the weights are the ones that attention uses; spans and units are the ones there are."""
+
+import numpy as np
+import pytest
+import torch
+
+from headcount.errors import RequestError
+from headcount.layers import attend as attending
+from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
+from headcount.use import inspect
+from headcount.use.load import LanguageModel
+from tests.conftest import make_text
+
+
+def model(**settings):
+    torch.manual_seed(0)
+    return LanguageModel(
+        ShaRnn(ShaRnnConfig(**{"width": 16, "blocks": 2, "window": 30, **settings})), "sha-rnn", "m", {}
+    )
+
+
+@pytest.mark.parametrize("rule", ["exact", "segment"])
+def test_the_weights_are_the_ones_that_attention_uses(rule, monkeypatch):
+    """Row sums are 1, nothing ahead or beyond the window, and the mixture that follows from them is the layer's."""
+    lm = model(attention=(0, 1), window_rule=rule)
+    real, mixtures = attending.attend, []
+
+    def kept(query, rows, *rest):
+        mixtures.append((rows, real(query, rows, *rest)))
+        return mixtures[-1][1]
+
+    monkeypatch.setattr("headcount.models.sha_rnn.attend", kept)
+    tokens, state = torch.randint(0, 256, (1, 60)), lm.model.start(1)
+    for begin in range(0, 60, 20):
+        mixtures.clear()
+        weights, state = lm.model.look_back(tokens[:, begin : begin + 20], state)
+        assert len(weights) == 2
+        for found, (rows, mixture) in zip(weights, mixtures, strict=True):
+            assert torch.allclose(found.sum(-1), torch.ones(()))
+            assert torch.allclose(found @ rows, mixture, atol=1e-5)
+    assert not any(module._forward_hooks for module in lm.model.modules())
+
+
+def test_heads_say_where_they_look():
+    text = make_text(300)
+    head, *none = inspect.heads(model(attention=(1,)), text)
+    assert not none and len(head.places) == len(text)
+    assert head.places[0] == [(0, pytest.approx(1))]  # the first byte has only its own row
+    for at, places in enumerate(head.places):
+        assert all(0 <= distance <= min(at, 29) for distance, _ in places)
+        assert [w for _, w in places] == sorted((w for _, w in places), reverse=True)
+    assert len(head.distances) == 30 and head.distances.sum() == pytest.approx(1)
+    with pytest.raises(RequestError, match="no attention"):
+        inspect.heads(model(attention=()), text)
+
+
+def test_copied_spans_by_example():
+    """At bytes 10 … 15 the head reads ten back, where the same stands; elsewhere it reads its own row."""
+    text = b"0123456789012345xx"
+    places = [[(10, 0.5)] if 10 <= at < 16 else [(0, 1.0)] for at in range(len(text))]
+    assert inspect._copied(text, places) == [inspect.Span(begin=10, source=0, length=6, weight=0.5)]
+    other = b"0123456789ABCDEFxx"
+    assert inspect._copied(other, places) == []  # it looked there, but something else followed
+    to_the_end = [[(4, 0.5)] if at >= 4 else [(0, 1.0)] for at in range(8)]
+    assert inspect._copied(b"abcdabcd", to_the_end) == [inspect.Span(4, 0, 4, 0.5)]
+
+
+def test_a_unit_that_follows_a_feature_is_found(monkeypatch):
+    text = make_text(400)
+    lm = model(attention=())
+    seen = []
+
+    def planted(state):
+        """Unit 3 holds the column; the others are noise."""
+        column = len(seen) - 1
+        byte = text[column] if column >= 0 else 0
+        seen.append(0 if byte == ord("\n") or not seen else seen[-1] + 1)
+        values = torch.randn(1, 8, generator=torch.Generator().manual_seed(len(seen)))
+        values[0, 3] = seen[-1] / 100
+        return {"block 0": values}
+
+    monkeypatch.setattr(lm.model, "units", planted)
+    best = inspect.units(lm, text)[0]
+    assert (best.layer, best.number, best.feature) == ("block 0", 3, "column")
+    assert best.correlation > 0.95 and len(best.values) == len(text)
+
+
+def test_units_are_the_cells_after_each_byte():
+    lm, text = model(attention=()), make_text(50)
+    found = inspect.units(lm, text)
+    assert found and len({(u.layer, u.number) for u in found}) == len(found)
+    state = lm.model.start(1)
+    with torch.inference_mode():
+        _, state = lm.model(torch.tensor([[lm.tokens.start, *text]]), state)
+    for unit in found:
+        block = int(unit.layer.split()[1])
+        assert unit.values[-1] == pytest.approx(state.blocks[block].lstm.c.tanh()[0, unit.number].item(), abs=1e-5)
+        assert np.abs(unit.values).max() < 1
