@@ -34,14 +34,12 @@ def text_file(tmp_path) -> Path:
     return path
 
 
-@pytest.fixture
-def tiny_recipe(tmp_path, text_file) -> Path:
+def tiny_recipe_text(text: Path) -> str:
     """A recipe that trains in a moment: 12 steps, saved every 4, evaluated every 6, a memory that gets full."""
-    path = tmp_path / "tiny.toml"
-    path.write_text(f"""
+    return f"""
 seed = 3
 [corpus]
-path = "{text_file}"
+path = "{text}"
 [model]
 kind = "sha-rnn"
 width = 16
@@ -64,5 +62,11 @@ evaluate_every = 6
 save_every = 4
 [evaluate]
 limit = 500
-""")
+"""
+
+
+@pytest.fixture
+def tiny_recipe(tmp_path, text_file) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(tiny_recipe_text(text_file))
     return path

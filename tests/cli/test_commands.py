@@ -14,7 +14,6 @@ import pytest
 
 from headcount.cli import COMMANDS, run
 from tests.conftest import make_text
-from tests.learn import processes
 
 HEADCOUNT = [sys.executable, "-m", "headcount"]
 SMALL = ["--set", "model.width=8", "--set", "evaluate.limit=256", "--steps", "3"]
@@ -225,26 +224,6 @@ def test_a_window_that_no_memory_holds_is_refused(trained, capsys):
 # Odd texts (row 20)
 
 
-ODD = {
-    "NULs": bytes(4000),
-    "all values": bytes(range(256)) * 20,
-    "invalid UTF-8": b"\xff\xfe\x80" * 1000,
-    "CRLF and BOM": b"\xef\xbb\xbf" + b"line\r\n" * 400,
-    "UTF-16": "Grüße\n".encode("utf-16") * 300,
-    "one line": b"x" * 3000,
-    "exactly enough": make_text(1024),
-}
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_odd_texts_train(name, tmp_path, capsys):
-    path = tmp_path / "odd name\nwith «quotes» and ünïcode.txt"
-    path.write_bytes(ODD[name])
-    assert run(["train", str(path), "--run", str(tmp_path / "run"), *SMALL]) == 0, capsys.readouterr().err
-    assert run(["score", str(tmp_path / "run"), str(path), "--json"]) == 0
-    assert run(["evaluate", str(tmp_path / "run")]) == 0
-
-
 @pytest.mark.parametrize("content", [b"", b"x", b"x" * 1023])
 def test_texts_that_are_too_short_are_refused(content, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -268,19 +247,6 @@ def test_a_pipe_in_the_file_system_is_refused_and_standard_input_works(tmp_path,
     done = subprocess.run([*HEADCOUNT, "train", "-", *SMALL], input=make_text(5_000), capture_output=True, check=False)
     assert done.returncode == 0 and (tmp_path / "runs" / "text" / "best.json").exists()
     assert run(["resume", "runs/text"]) == 0
-
-
-def test_a_text_larger_than_memory_is_mapped(tmp_path):
-    """A sparse file of 2 GiB costs no more memory than a small one (10 GB by hand: docs/design.md)."""
-    peaks = []
-    for name, size in (("small", 1 << 20), ("large", 2 << 30)):
-        with (tmp_path / name).open("wb") as file:
-            file.write(make_text(4096))
-            file.truncate(size)
-        arguments = ["train", tmp_path / name, "--run", tmp_path / f"run-{name}", *SMALL]
-        assert processes.run(arguments, tmp_path / "log", ("report_memory", str(tmp_path / "peak"))) == 0
-        peaks.append(int((tmp_path / "peak").read_text()))
-    assert peaks[1] - peaks[0] < 500e6
 
 
 # No pickle (row 10)

@@ -17,8 +17,8 @@ from headcount.errors import BusyError, TrainingError
 from headcount.learn import checkpoint, events, lock
 from headcount.models.contract import Loss
 from headcount.models.sha_rnn import ShaRnn
-from tests.learn import processes
-from tests.learn.runs import assert_same, leftovers, lines
+from tests.faults import processes
+from tests.faults.runs import assert_same, leftovers, lines
 
 
 def train(tiny_recipe, run, log, *more, fault=None) -> int:
@@ -243,17 +243,6 @@ def test_a_run_has_one_holder(tmp_path, tiny_recipe):
     assert processes.run(["resume", run], tmp_path / "second") == 73
     assert f"process {first.pid}" in processes.said(tmp_path / "second")
     assert processes.finish(first) == 0
-
-
-def test_simultaneous_starts_have_one_winner(tmp_path, tiny_recipe):
-    for attempt in range(5):
-        run = tmp_path / f"run{attempt}"
-        rivals = [
-            processes.start(["train", tiny_recipe, "--run", run, "--steps", "3"], tmp_path / f"log{i}")
-            for i in range(3)
-        ]
-        codes = sorted(processes.finish(rival) for rival in rivals)
-        assert codes[0] == 0 and all(code in (2, 73) for code in codes[1:]), codes
 
 
 def test_names_taken_by_themselves_never_clash(tmp_path, tiny_recipe, monkeypatch):

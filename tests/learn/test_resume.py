@@ -1,9 +1,7 @@
 """Resume is exact to the bit, and every part of a checkpoint is needed for that (fault table, rows 1, 3, 4, 19, 27)."""
 
 import json
-import random
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +9,9 @@ import safetensors.torch
 
 from headcount import recipe as recipes
 from headcount.learn import checkpoint
-from tests.learn import processes
-from tests.learn.runs import assert_same, last_checkpoint, leftovers, lines
+from tests.faults import processes
+from tests.faults.runs import assert_same, last_checkpoint, lines
+from tests.faults.stops import rewrite
 
 
 @pytest.fixture
@@ -50,74 +49,6 @@ def test_every_kind_of_run_resumes_exactly(tmp_path, tiny_recipe, change):
     assert processes.run([*train, tmp_path / "killed"], tmp_path / "log", ("die_after", 9)) == -9
     assert processes.run(["resume", tmp_path / "killed"], tmp_path / "log") == 0
     assert_same(tmp_path / "killed", tmp_path / "whole")
-
-
-def test_twenty_kills_at_random_moments(tmp_path, tiny_recipe):
-    """Kills during steps, saves, evaluations and start-up; the run that comes out is the uninterrupted one."""
-    sets = ["--set", "train.steps=160", "--set", "train.save_every=3", "--set", "train.evaluate_every=20"]
-    train = ["train", tiny_recipe, *sets, "--run"]
-    assert processes.run([*train, tmp_path / "whole"], tmp_path / "log") == 0
-    run, draw, kills = tmp_path / "killed", random.Random(4), 0
-    arguments = [*train, run]
-    while kills < 20:
-        size = (run / "metrics.jsonl").stat().st_size if (run / "metrics.jsonl").exists() else 0
-        process = processes.start(arguments, tmp_path / "log", ("slow", 0.004))
-        while process.is_alive() and not _grew(run, size):
-            time.sleep(0.002)
-        process.join(draw.uniform(0, 0.25))
-        if process.is_alive():
-            process.kill()
-            kills += 1
-        processes.finish(process)
-        if (run / "recipe.toml").exists():
-            arguments = ["resume", run]
-        else:
-            assert not (run / "metrics.jsonl").exists()
-        if process.exitcode == 0:
-            shutil.rmtree(run)  # it got through: begin again
-            arguments = [*train, run]
-    assert processes.run(arguments, tmp_path / "log") == 0
-    assert_same(run, tmp_path / "whole")
-    assert not leftovers(run)
-
-
-def _grew(run: Path, size: int) -> bool:
-    log = run / "metrics.jsonl"
-    return log.exists() and log.stat().st_size != size
-
-
-PARTS = {
-    "weights": ("model", "blocks.0.boom.up.weight"),
-    "first moment": ("optimiser", "blocks.0.boom.up.weight/exp_avg"),
-    "second moment": ("optimiser", "blocks.0.boom.up.weight/exp_avg_sq"),
-    "step of the optimiser": ("optimiser", "head.bias/step"),
-    "LSTM output": ("state", "0.blocks.1.lstm.h"),
-    "LSTM cell": ("state", "0.blocks.1.lstm.c"),
-    "memory": ("state", "0.blocks.0.memory.rows"),
-}
-
-
-def rewrite(run: Path, step: int, change) -> None:
-    """Write a checkpoint again, changed, with a manifest that is right."""
-    saved = checkpoint.read(run / "checkpoints", step)
-    parts = {name: dict(getattr(saved, name)) for name in ("model", "optimiser", "state", "record")}
-    change(parts)
-    shutil.rmtree(run / "checkpoints" / f"{step:08d}")
-    checkpoint.publish(run / "checkpoints", step, checkpoint.Checkpoint(**parts))
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_without_any_part_of_the_checkpoint_the_run_differs(tmp_path, tiny_recipe, whole, part):
-    run, (file, name) = tmp_path / "killed", PARTS[part]
-    assert processes.run(["train", tiny_recipe, "--run", run], tmp_path / "log", ("die_after", 10)) == -9
-
-    def forget(parts):
-        assert parts[file][name].abs().sum() > 0
-        parts[file][name] = parts[file][name].clone().zero_()
-
-    rewrite(run, 8, forget)
-    assert processes.run(["resume", run], tmp_path / "log") == 0
-    assert last_checkpoint(run)["model.safetensors"] != last_checkpoint(whole)["model.safetensors"]
 
 
 def test_without_the_step_or_the_best_the_run_differs(tmp_path, tiny_recipe, whole):

@@ -24,7 +24,9 @@ def test_runs_on_the_same_bytes_are_ranked(runs):
     assert group.differs == "" and [row.run for row in group.rows] == ["long", "short"]
     best = group.rows[0]
     assert best.value < group.rows[1].value
-    assert 30_000 < best.bytes_seen <= 30 * 8 * 128 and best.seconds > 0 and best.speed == best.bytes_seen / best.seconds
+    assert (
+        30_000 < best.bytes_seen <= 30 * 8 * 128 and best.seconds > 0 and best.speed == best.bytes_seen / best.seconds
+    )
     assert best.memory > 10_000_000 and best.flops > 0
 
 

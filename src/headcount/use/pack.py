@@ -65,8 +65,20 @@ def read_header(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror or error}") from error
     except _UNREADABLE as error:
+        _refuse_pickle(path)
         raise DataError(f"{path} is not a model packed by headcount, or is damaged: {error}") from error
     return dict(header)
+
+
+def _refuse_pickle(path: Path) -> None:
+    """Say what can be done about a file that `torch.save` wrote, which may run anything when it is unpickled."""
+    with path.open("rb") as file:
+        begins = file.read(2)
+    if begins in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04"):
+        raise DataError(
+            f"{path} is a pickle: loading it could run anything, so it is never loaded. Where you trust it, save its "
+            "state_dict() with safetensors.torch.save_file, and read that with headcount.exchange.legacy"
+        )
 
 
 def _hash(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:

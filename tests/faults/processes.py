@@ -128,3 +128,38 @@ def report_memory(path):
         return done
 
     training.train = measured
+
+
+def die_in_save(save, point):
+    """The process is gone at the `point`-th call to the file system inside its `save`-th milestone.
+
+    Opening, flushing, making, renaming and removing are counted, from the checkpoint's folder to the pruning.
+    """
+    from headcount.learn.trainer import Trainer
+
+    counted = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.listdir", "os.scandir"}
+    place = {"save": 0, "point": 0, "inside": False}
+    milestones, fsync = Trainer._milestones, os.fsync
+
+    def tick():
+        if place["inside"] and place["save"] == save:
+            place["point"] += 1
+            if place["point"] == point:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def watched(self, **options):
+        due = self.step % self.save_every == 0
+        place["save"] += due
+        place["inside"] = due
+        milestones(self, **options)
+        place["inside"] = False
+
+    sys.addaudithook(lambda event, arguments: tick() if event in counted else None)
+    os.fsync = lambda descriptor: (tick(), fsync(descriptor))[1]
+    Trainer._milestones = watched
+
+
+def limit_memory(more):
+    """No more than `more` bytes beyond what is mapped now."""
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * 4096
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + more, mapped + more))

@@ -1,0 +1,126 @@
+"""The pages in a real browser: the slider, the heat map, the ruler and the tabs do what they say.
+
+Needs Chromium and its driver (Debian: `apt-get install chromium chromium-driver`); without them these tests are
+skipped. `.ci/run` installs them.
+"""
+
+import shutil
+
+import pytest
+
+from headcount.cli import run
+
+webdriver = pytest.importorskip("selenium.webdriver")
+By = pytest.importorskip("selenium.webdriver.common.by").By
+
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no chromium and chromedriver here")
+
+SMALL = ["--set", "model.width=8", "--set", "evaluate.limit=256", "--steps", "6", "--set", "train.evaluate_every=2"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("browser")
+    text = "".join(f'<b>né{i}</b> "quoted" (word [{i}])\n' for i in range(900)).encode()
+    (folder / "my.txt").write_bytes(text)
+    assert run(["train", str(folder / "my.txt"), "--run", str(folder / "run"), *SMALL]) == 0
+    for what in ("attention", "neurons"):
+        assert run(["inspect", what, str(folder / "run"), str(folder / "my.txt"), "--limit", "400"]) == 0
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=900,1200"):
+        options.add_argument(argument)
+    options.binary_location = BROWSER
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+def opened(browser, page):
+    browser.set_window_size(900, 1200)
+    browser.get(page.as_uri())
+    return browser
+
+
+def one(browser, selector):
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def every(browser, selector):
+    return browser.find_elements(By.CSS_SELECTOR, selector)
+
+
+def click(browser, element):
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    element.click()
+
+
+def test_the_slider_shows_what_was_written_at_each_step(browser, folder):
+    opened(browser, folder / "report.html")
+    slider, step, text = (one(browser, f".samples {s}") for s in ("input", ".step", ".text"))
+    shown = {}
+    for place in range(3):
+        browser.execute_script(
+            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", slider, place
+        )
+        shown[step.text.split(" ·")[0]] = text.text
+    assert list(shown) == ["step 2", "step 4", "step 6"] and len(set(shown.values())) == 3
+
+
+def test_the_heat_map_shows_what_was_expected(browser, folder):
+    opened(browser, folder / "report.html")
+    byte = every(browser, ".heated b[data-at]")[40]
+    click(browser, byte)
+    box = one(browser, ".candidates")
+    assert f"byte {byte.get_attribute('data-at')}:" in box.text and "bits" in box.text
+    assert len(every(browser, ".candidates li")) == 10
+    assert "on" in byte.get_attribute("class").split()
+
+
+def test_tabs_change_what_runs_along_the_bottom(browser, folder):
+    opened(browser, folder / "report.html")
+    panels = every(browser, "[data-panel='axis']")
+    assert [panel.is_displayed() for panel in panels] == [True, False, False]
+    click(browser, every(browser, "[data-tabs='axis'] button")[2])
+    assert [panel.is_displayed() for panel in panels] == [False, False, True]
+
+
+def test_the_ruler_shows_where_the_head_looked(browser, folder):
+    opened(browser, folder / "attention.html")
+    assert not every(browser, ".ruler rect")
+    click(browser, every(browser, ".looking b[data-at]")[300])
+    assert len(every(browser, ".ruler rect")) == 24
+    lit = [
+        b
+        for b in every(browser, ".looking b[data-at]")
+        if b.value_of_css_property("background-color") != "rgba(0, 0, 0, 0)"
+    ]
+    assert 1 <= len(lit) <= 24
+    assert "To predict byte" in one(browser, ".places").text and len(every(browser, ".places li")) == 8
+
+
+def test_another_unit_tints_the_text_otherwise(browser, folder):
+    opened(browser, folder / "neurons.html")
+
+    def tints():
+        return [b.get_attribute("style") for b in every(browser, ".heat b[data-at]")[:100]]
+
+    before = tints()
+    options = every(browser, "select[data-units] option")
+    assert len(options) > 3
+    options[-1].click()
+    assert tints() != before
+
+
+@pytest.mark.parametrize("page", ["report", "attention", "neurons"])
+def test_no_page_is_wider_than_a_phone_or_complains(browser, folder, page):
+    opened(browser, folder / f"{page}.html")
+    browser.set_window_size(500, 900)  # the narrowest that headless Chromium allows
+    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
