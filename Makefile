@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo install test lint
+.PHONY: demo install test lint faults bench
 
 demo: install
 	$(BIN)/headcount demo
@@ -22,3 +22,11 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Half an hour: every row of the fault table, with the counts it asks for; writes docs/results/faults.md.
+faults: install
+	$(BIN)/python -m tests.faults
+
+# Ratios against the published way of computing the same; writes docs/results/speed.md. On a quiet machine.
+bench: install
+	$(BIN)/python -m benchmarks.speed

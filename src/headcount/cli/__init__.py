@@ -25,7 +25,7 @@ COMMANDS = {
     "evaluate": "bits per byte, with the protocol it was measured by",
     "generate": "let a model write",
     "score": "bits for every byte of a text; --html colours it",
-    "report": "one page on a run or several: figure, curves, samples, where the bits go",
+    "report": "one HTML page on a run or several",
     "compare": "runs side by side",
     "inspect": "where the heads look, what units follow",
     "info": "parameters, heads, state, FLOPs and published figures",

@@ -1,0 +1,234 @@
+"""`make bench`: how fast the SHA-RNN is here, as ratios against the published way of computing the same function.
+
+Everything is timed in one process, in turn, and medians are compared; what else ran on the machine and the machine's
+own limit for matrix products stand beside the figures. Writes docs/results/speed.md.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import torch
+
+from benchmarks.published import PublishedShaRnn, detach
+from headcount.exchange.legacy import load_sha_rnn
+from headcount.learn.device import peak_memory as resident_peak
+from headcount.models.contract import Model
+from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "speed.md"
+SMALL = {"width": 256, "blocks": 4, "attention": (2,), "window": 1024, "window_rule": "segment"}
+STREAMS, SEGMENT = 16, 256
+WARM, REPEATS = 6, 12
+
+
+def training(dropout: float) -> tuple[Callable[[], None], Callable[[], None], int]:
+    """One training step of ours and of the twin, memories full after a few; and floating-point operations a step."""
+    config = ShaRnnConfig(**SMALL, dropout=dropout)
+    tokens = torch.randint(0, 256, (STREAMS, SEGMENT + 1))
+    ours, twin = ShaRnn(config).train(), PublishedShaRnn(config).train()
+    optimisers = [torch.optim.AdamW(m.parameters(), lr=1e-3, fused=True) for m in (ours, twin)]
+    carried: dict[str, object] = {"ours": ours.start(STREAMS), "twin": None}
+
+    def our_step() -> None:
+        optimisers[0].zero_grad(set_to_none=True)
+        loss, state = ours.objective(tokens, carried["ours"], 0.0)
+        loss.total.backward()
+        carried["ours"] = state.detach()
+        optimisers[0].step()
+
+    def twin_step() -> None:
+        optimisers[1].zero_grad(set_to_none=True)
+        hidden, state = twin(tokens.t()[:-1], carried["twin"])
+        twin.loss(hidden, tokens.t()[1:]).backward()
+        carried["twin"] = detach(state)
+        optimisers[1].step()
+
+    return our_step, twin_step, 3 * ours.spec(SEGMENT).flops * STREAMS * SEGMENT
+
+
+def in_turn(*steps: Callable[[], None], repeats: int = REPEATS) -> list[list[float]]:
+    """Seconds of each step, timed one after the other so that a disturbance meets all."""
+    for _ in range(WARM):
+        for step in steps:
+            step()
+    times: list[list[float]] = [[] for _ in steps]
+    for _ in range(repeats):
+        for own, step in zip(times, steps, strict=True):
+            began = time.perf_counter()
+            step()
+            own.append(time.perf_counter() - began)
+    return times
+
+
+def limit() -> float:
+    """Floating-point operations a second of a large product of float32 matrices: the best of several."""
+    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+
+    def product() -> None:
+        torch.mm(a, b)
+
+    return 2 * 2048**3 / min(in_turn(product)[0])
+
+
+def pair(window: int) -> tuple[Model, PublishedShaRnn]:
+    """The same weights under both."""
+    torch.manual_seed(0)
+    twin = PublishedShaRnn(ShaRnnConfig(**{**SMALL, "window": window})).eval()
+    return load_sha_rnn(twin.state_dict(), window).finished().eval(), twin
+
+
+@torch.inference_mode()
+def agreement() -> float:
+    """The largest difference of the two models' outputs over several segments."""
+    ours, twin = pair(1024)
+    state, carried, worst = ours.start(2), None, 0.0
+    for tokens in torch.randint(0, 256, (2, 1536)).split(256, dim=1):
+        mine, state = ours(tokens, state)
+        theirs, carried = twin(tokens.t(), carried)
+        worst = max(worst, (mine - theirs.transpose(0, 1)).abs().max().item())
+    return worst
+
+
+@torch.inference_mode()
+def generation(window: int) -> tuple[float, float]:
+    """Seconds a byte at batch 1 with a full window: ours and the twin's."""
+    ours, twin = pair(window)
+    text = torch.randint(0, 256, (1, window))
+    carried: dict[str, object] = {"ours": ours.start(1), "twin": None}
+    for piece in text.split(128, dim=1):
+        _, carried["ours"] = ours(piece, carried["ours"])
+        _, carried["twin"] = twin(piece.t(), carried["twin"])
+    one = text[:, :1]
+
+    def our_bytes() -> None:
+        for _ in range(20):
+            hidden, carried["ours"] = ours(one, carried["ours"])
+            ours.head.log_probs(hidden)
+
+    def twin_bytes() -> None:
+        for _ in range(20):
+            hidden, carried["twin"] = twin(one.t(), carried["twin"])
+            torch.log_softmax(twin.decoder(hidden), dim=-1)
+
+    mine, theirs = in_turn(our_bytes, twin_bytes)
+    return statistics.median(mine) / 20, statistics.median(theirs) / 20
+
+
+@torch.inference_mode()
+def flatness() -> float:
+    """Seconds a byte after 100,000 bytes over seconds a byte after 1,024: two texts, a byte of each in turn."""
+    ours, _ = pair(1024)
+    one, states = torch.zeros(1, 1, dtype=torch.long), []
+    for length in (1_024, 100_000):
+        states.append(ours.start(1))
+        for piece in torch.randint(0, 256, (1, length)).split(512, dim=1):
+            _, states[-1] = ours(piece, states[-1])
+
+    def one_byte(which: int) -> Callable[[], None]:
+        def step() -> None:
+            _, states[which] = ours(one, states[which])
+
+        return step
+
+    early, late = in_turn(one_byte(0), one_byte(1), repeats=2_500)
+    return statistics.median(late) / statistics.median(early)
+
+
+@torch.inference_mode()
+def scoring(speed_limit: float) -> float:
+    """Share of the limit that scoring reaches at 16 streams."""
+    ours, _ = pair(1024)
+    carried: dict[str, object] = {"state": ours.start(16)}
+    tokens = torch.randint(0, 256, (16, 512))
+
+    def step() -> None:
+        hidden, carried["state"] = ours(tokens, carried["state"])
+        ours.head.nll(hidden, tokens)
+
+    return ours.spec(512).flops * tokens.numel() / statistics.median(in_turn(step)[0]) / speed_limit
+
+
+def peak_memory(which: str, dropout: float) -> int:
+    """Peak resident bytes of a process that trains only one of the two."""
+    code = f"from benchmarks.speed import train_alone; train_alone({which!r}, {dropout})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def train_alone(which: str, dropout: float) -> None:
+    """Ten steps, and the peak of this process."""
+    ours, twin, _ = training(dropout)
+    for _ in range(10):
+        (ours if which == "ours" else twin)()
+    print(resident_peak())
+
+
+Row = tuple[str, str, str, str]
+
+
+def _training_rows(speed_limit: float) -> list[Row]:
+    rows = []
+    for dropout, wanted in ((0.1, 1.25), (0.0, 1.05)):
+        ours, twin, flops = training(dropout)
+        mine, theirs = (statistics.median(times) for times in in_turn(ours, twin))
+        speeds = f"{STREAMS * SEGMENT / mine:,.0f} against {STREAMS * SEGMENT / theirs:,.0f} bytes/s"
+        share = f"{flops / mine / speed_limit:.0%} of the limit"
+        name = f"training, dropout {dropout:g}"
+        rows.append((name, f"{theirs / mine:.2f} ×", f"≥ {wanted} ×", f"{speeds}, {share}"))
+    for dropout in (0.1, 0.0):
+        mine, theirs = (peak_memory(which, dropout) / 2**20 for which in ("ours", "twin"))
+        name = f"peak memory of training, dropout {dropout:g}"
+        rows.append((name, f"{mine / theirs:.2f} ×", "≤ 0.6 ×", f"{mine:,.0f} against {theirs:,.0f} MiB"))
+    return rows
+
+
+def _use_rows(speed_limit: float) -> list[Row]:
+    rows = []
+    for window, wanted in ((1024, 2.5), (5000, 5.0)):
+        mine, theirs = generation(window)
+        times = f"{1e3 * mine:.2f} against {1e3 * theirs:.2f} ms a byte"
+        rows.append((f"generation, window {window:,}", f"{theirs / mine:.2f} ×", f"≥ {wanted:g} ×", times))
+    name = "generation, a byte after 100,000 against one after 1,024"
+    rows.append((name, f"{flatness():.2f} ×", "flat", "window 1,024"))
+    share = scoring(speed_limit)
+    rows.append(("scoring, 16 streams, segments of 512", f"{share:.0%}", "≥ 50 %", "of the limit"))
+    return rows
+
+
+def main() -> None:
+    """Measure, print, write."""
+    load_before = os.getloadavg()[0]
+    difference = agreement()
+    assert difference < 1e-4, f"the two do not compute the same: {difference}"
+    speed_limit = limit()
+    rows = [*_training_rows(speed_limit), *_use_rows(speed_limit)]
+    lines = [
+        "# Speed",
+        "",
+        f"Written by `make bench` on {date.today().isoformat()}: torch {torch.__version__}, "
+        f"{torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, {platform.system()}; limit",
+        f"(a product of 2048 × 2048 float32 matrices) {speed_limit / 1e9:.0f} GFLOP/s; load average before "
+        f"{load_before:.2f}. Small: width 256, 4 blocks, 1 head, window 1,024,",
+        "T 256, B 16. The twin (`benchmarks/published.py`) computes the same function the published way (largest",
+        f"difference of outputs {difference:.0e}), with the same optimiser, threads and malloc. Medians, in turn.",
+        "",
+        "| what | figure | wanted | |",
+        "|---|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+    print("\n".join(lines))
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
