@@ -7,6 +7,7 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import argparse
+import json
 import platform
 import sys
 import tempfile
@@ -40,12 +41,12 @@ ROWS = (
     ("20", "a sparse file of so many GB: at most 500 MB more memory", requests.sparse_file, 10),
     ("28", "odd, impossible and vanishing run folders", requests.odd_places, 15),
 )
-RESULTS = Path(__file__).parents[2] / "docs" / "results" / "faults.md"
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
-def campaign(only: list[str]) -> list[tuple[str, ...]]:
-    """Every row: number, what, tried, right, seconds; failures go to standard error."""
-    lines = []
+def campaign(only: list[str]) -> dict[str, dict[str, object]]:
+    """Every row by its function's name; failures go to standard error."""
+    done = {}
     for number, what, function, count in ROWS:
         if only and number not in only and function.__name__ not in only:
             continue
@@ -61,28 +62,44 @@ def campaign(only: list[str]) -> list[tuple[str, ...]]:
         print(f"row {number}: {what}: {outcome.right}/{outcome.tried} in {seconds:.0f} s", flush=True)
         for wrong in outcome.wrong:
             print(f"    WRONG {wrong}", file=sys.stderr, flush=True)
-        lines.append((number, what, str(outcome.tried), str(outcome.right), f"{seconds:.0f}"))
-    return lines
+        done[function.__name__] = {
+            "row": number,
+            "fault": what,
+            "tried": outcome.tried,
+            "right": outcome.right,
+            "seconds": round(seconds),
+            "date": date.today().isoformat(),
+        }
+        write(done)
+    return done
+
+
+def write(done: dict[str, dict[str, object]]) -> None:
+    """The table, with what earlier campaigns found for rows that were not run now."""
+    file = RESULTS / "faults.json"
+    known = json.loads(file.read_text()) if file.exists() else {}
+    known = {function.__name__: {**known, **done}.get(function.__name__) for _, _, function, _ in ROWS}
+    known = {name: record for name, record in known.items() if record}
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(known, indent=1) + "\n")
+    columns = ("row", "fault", "tried", "right", "seconds", "date")
+    (RESULTS / "faults.md").write_text(
+        "# The fault campaigns\n\n"
+        f"Written by `make faults`: Python {platform.python_version()}, torch {torch.__version__}, "
+        f"{platform.system()}, {os.cpu_count()} cores.\nRows are those of the fault table; the code is tests/faults. "
+        "Right means what the row promises: nothing lost,\nnothing silent, no traceback.\n"
+        f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+        + "".join(f"| {' | '.join(str(record[c]) for c in columns)} |\n" for record in known.values())
+    )
 
 
 def main() -> None:
     """Run the rows; exit 1 if any went wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], help="rows by number or name; the table is not written then")
+    parser.add_argument("--only", nargs="*", default=[], help="rows by number or by name")
     only = parser.parse_args().only
     torch.set_num_threads(1)
-    lines = campaign(only)
-    if not only:
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(
-            "# The fault campaigns\n\n"
-            f"Written by `make faults` on {date.today().isoformat()}: Python {platform.python_version()}, torch "
-            f"{torch.__version__}, {platform.system()}, {os.cpu_count()} cores. Rows are those of the fault table;\n"
-            "the code is tests/faults. Right means what the row promises: nothing lost, nothing silent, no traceback.\n"
-            "\n| row | fault | tried | right | seconds |\n|---|---|---|---|---|\n"
-            + "".join(f"| {' | '.join(line)} |\n" for line in lines)
-        )
-    sys.exit(any(tried != right for _, _, tried, right, _ in lines))
+    sys.exit(any(record["tried"] != record["right"] for record in campaign(only).values()))
 
 
 if __name__ == "__main__":

@@ -66,6 +66,17 @@ def test_a_signal_is_saved_at_its_own_step(tmp_path, tiny_recipe):
     assert checkpoint.steps_in(run / "checkpoints") == [4, 5]
 
 
+def test_a_kill_after_the_last_evaluation_leaves_a_run_that_can_be_finished(tmp_path, tiny_recipe, whole):
+    """Inside the last pruning: nothing is left to train, but there is something to sweep, and no figure yet."""
+    run, log = tmp_path / "killed", tmp_path / "log"
+    assert train(tiny_recipe, run, log, fault=("die_in_save", 3, 42)) == -9
+    assert leftovers(run) and not (run / "figures.jsonl").exists()
+    assert processes.run(["resume", run], log) == 0
+    assert "is finished" in processes.said(log) and not leftovers(run)
+    assert len(hc.Run(run).figures()) == 1
+    assert_same(run, whole)
+
+
 # A disk that is full (row 5)
 
 

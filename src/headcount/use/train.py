@@ -80,6 +80,7 @@ def resume(path: str | Path, *, steps: int | None = None, device: str | None = N
     run = Run.existing(path)
     with Interruption() as interruption, run.held():
         chosen = devices.choose(device)
+        _sweep(run)
         saved, damaged = resuming.newest_good(run, say)
         log = MetricsLog(run.metrics_file)
         if saved is not None:
@@ -98,6 +99,8 @@ def resume(path: str | Path, *, steps: int | None = None, device: str | None = N
             run.write_recipe(recipes.to_toml(longer, configure(longer.model, Bytes().vocabulary)[0].Config))
         if saved is not None and resuming.is_finished(run, saved):
             say(f"{path} is finished: {done:,} steps; headcount resume {path} --steps N trains longer")
+            if not run.figures():  # it was killed between its last evaluation and its figure
+                _final_figure(run)
             return run
         _fit(run, settle(run.recipe, say), chosen, interruption, saved=saved)
         _final_figure(run)
@@ -178,6 +181,12 @@ def _starting_from(recipe: Recipe, weights: Weights | None) -> Recipe:
     return recipe.replace("train", initial=weights.sha256)
 
 
+def _sweep(run: Run) -> None:
+    """Remove what a killed process left behind."""
+    durable.sweep(run.path)
+    durable.sweep(run.checkpoints)
+
+
 def _fit(
     run: Run,
     plan: Plan,
@@ -188,8 +197,7 @@ def _fit(
     weights: Weights | None = None,
 ) -> None:
     """Train in a run folder whose lock is held."""
-    durable.sweep(run.path)
-    durable.sweep(run.checkpoints)
+    _sweep(run)
     recipe = plan.recipe
     with device.own_generators(), ConsoleSink(recipe.train.steps or 0) as console:
         board = tensorboard.sink_for(run.path / "tensorboard")
