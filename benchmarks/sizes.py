@@ -86,14 +86,16 @@ def measured(size: Size, minutes: float, corpus: str, folder: Path) -> dict[str,
         run = hc.resume(path)
     else:
         run = hc.train("recipes/desk/sha_rnn.toml", run=path, set=settings, minutes=minutes)
-    last = [event for event in run.events() if event["event"] == "step"][-1]
+    steps = [event for event in run.events() if event["event"] == "step"]
+    # The median step, so that what else the machine did for a while does not count.
+    one_step = float(np.median(np.diff([step["seconds"] for step in steps])))
     figure = run.figures()[-1]
     return {
         **asdict(size),
         "minutes": minutes,
         "parameters": count_parameters(hc.load(path).model),
-        "bytes": last["bytes"],
-        "seconds": last["seconds"],
+        "bytes": steps[-1]["bytes"],
+        "seconds": one_step * len(steps),
         "bits_per_byte": figure["value"],
         "date": date.today().isoformat(),
     }

@@ -7,6 +7,8 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import argparse
+import contextlib
+import io
 import json
 import platform
 import sys
@@ -57,7 +59,8 @@ def campaign(only: list[str]) -> dict[str, dict[str, object]]:
             text.write_bytes(make_text(20_000))
             recipe.write_text(tiny_recipe_text(text))
             began = time.perf_counter()
-            outcome = function(folder, recipe, count)
+            with contextlib.redirect_stderr(io.StringIO()):  # what commands say inside this process
+                outcome = function(folder, recipe, count)
             seconds = time.perf_counter() - began
         print(f"row {number}: {what}: {outcome.right}/{outcome.tried} in {seconds:.0f} s", flush=True)
         for wrong in outcome.wrong:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import dataclass
 
 from headcount.learn.device import Device
 from headcount.learn.interrupt import Interruption
@@ -16,8 +17,32 @@ TIMED_STEPS, MOST_TIMED_STEPS, TIMED_SECONDS = 10, 200, 3.0
 TIMED_BYTES = 4_096
 
 
-def steps_for(plan: Plan, minutes: float, device: Device, interruption: Interruption) -> int:
-    """How many steps fit, evaluations included: steps with a full memory are timed on a throw-away copy."""
+@dataclass(frozen=True)
+class Timing:
+    """Seconds that a step with a full memory, an evaluation and a sample take here."""
+
+    step: float
+    evaluation: float
+    sample: float
+
+    def steps_in(self, minutes: float, plan: Plan) -> int:
+        """How many steps fit, with what happens every so many of them: half of the time at least is learning."""
+        train, budget = plan.recipe.train, minutes * 60
+        step, fixed = self.step, 0.0
+        if train.evaluate_every is None:
+            fixed += EVALUATIONS * self.evaluation
+        else:
+            step += self.evaluation / train.evaluate_every
+        save_every = train.save_every or train.evaluate_every
+        if save_every is None:
+            fixed += EVALUATIONS * self.sample
+        else:
+            step += self.sample / save_every
+        return max(1, int((budget - min(fixed, budget / 2)) / step))
+
+
+def time_steps(plan: Plan, device: Device, interruption: Interruption) -> Timing:
+    """Time a throw-away copy of what is about to be trained."""
     with device.own_generators():
         learner = Learner(plan, device)
         until_full = _steps_until_full(plan, learner)
@@ -31,25 +56,7 @@ def steps_for(plan: Plan, minutes: float, device: Device, interruption: Interrup
             if len(full) >= TIMED_STEPS and sum(full) >= TIMED_SECONDS:
                 break
     one_step = statistics.median(times[until_full:])
-    return _fitting(
-        plan, minutes * 60, one_step, _seconds_to_evaluate(plan, learner), _seconds_to_sample(plan, learner)
-    )
-
-
-def _fitting(plan: Plan, budget: float, one_step: float, one_evaluation: float, one_sample: float) -> int:
-    """Steps whose seconds, with what happens every so many of them, are the budget: half of it at least is learning."""
-    train = plan.recipe.train
-    fixed = 0.0
-    if train.evaluate_every is None:
-        fixed += EVALUATIONS * one_evaluation
-    else:
-        one_step += one_evaluation / train.evaluate_every
-    save_every = train.save_every or train.evaluate_every
-    if save_every is None:
-        fixed += EVALUATIONS * one_sample
-    else:
-        one_step += one_sample / save_every
-    return max(1, int((budget - min(fixed, budget / 2)) / one_step))
+    return Timing(one_step, _seconds_to_evaluate(plan, learner), _seconds_to_sample(plan, learner))
 
 
 def _steps_until_full(plan: Plan, learner: Learner) -> int:

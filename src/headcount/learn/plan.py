@@ -51,6 +51,11 @@ class Plan:
             start=self.tokens.start,
         )
 
+    @property
+    def bytes_per_step(self) -> int:
+        """Predictions of a step in the middle of an epoch."""
+        return self.recipe.batches.streams * self.recipe.batches.segment
+
     def held_out(self) -> corpora.Bytes:
         """What is read by an evaluation during training."""
         return self.corpus.split("valid")[: self.recipe.evaluate.limit]

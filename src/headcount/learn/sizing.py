@@ -1,16 +1,32 @@
-"""A desk recipe for a text that comes without one: width, dropout and steps by its length."""
+"""A desk recipe for a text that comes without one: by its length, and by the minutes there are.
+
+Without a budget the text's length decides (`BY_LENGTH`). With one, `sizes.json` does: sizes that were trained for 1 to
+90 minutes on enwik8, how long a byte took them, and a law through their figures,
+
+    L(N, D) = E + A / N^α + B / D^β        N parameters, D bytes read
+
+(`benchmarks/sizes.py` makes it). The best size for a budget is the one for which the law expects the fewest bits, on a
+machine as fast as the one here and with a text as long as the one given.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from headcount.recipe import Recipe, from_dict
 
 HELD_OUT_SHARE, HELD_OUT_LEAST, HELD_OUT_MOST = 0.05, 4_096, 0.2
+WORTH_OF_REPEATS = 5.0
+"""Reading a text again is worth less each time; all repeats together are worth this many first readings."""
 
 
 @dataclass(frozen=True)
-class Size:
+class Fit:
     """What suits texts of up to `below` bytes."""
 
     below: float
@@ -20,37 +36,114 @@ class Size:
     """How often the text is read before a small model has taken what it can from it."""
 
 
-SIZES = (
-    Size(20_000, 64, 0.4, 120),
-    Size(200_000, 128, 0.3, 45),
-    Size(2_000_000, 192, 0.15, 10),
-    Size(20_000_000, 256, 0.05, 3),
-    Size(float("inf"), 320, 0.0, 1),
+BY_LENGTH = (
+    Fit(20_000, 64, 0.4, 120),
+    Fit(200_000, 128, 0.3, 45),
+    Fit(2_000_000, 192, 0.15, 10),
+    Fit(20_000_000, 256, 0.05, 3),
+    Fit(float("inf"), 320, 0.0, 1),
 )
 MOST_STEPS = 12_000
-STREAMS, SEGMENT = 8, 128
 
 
-def recipe_for(size: int) -> Recipe:
-    """The recipe for a text of `size` bytes: one block with one head, and a part held out that is never learnt from."""
-    fit = next(s for s in SIZES if size < s.below)
-    held_out = min(max(HELD_OUT_SHARE * size, HELD_OUT_LEAST), HELD_OUT_MOST * size) / size
-    steps = min(MOST_STEPS, max(200, round(fit.passes * size * (1 - held_out) / (STREAMS * SEGMENT))))
+@dataclass(frozen=True)
+class Size:
+    """A row of the table: what was trained, and how long a byte took."""
+
+    width: int
+    blocks: int
+    window: int
+    lr: float
+    streams: int
+    segment: int
+    parameters: int
+    seconds_per_byte: float
+
+
+@dataclass(frozen=True)
+class Law:
+    """Bits per byte by parameters and bytes read."""
+
+    E: float
+    A: float
+    alpha: float
+    B: float
+    beta: float
+
+    def __call__(self, parameters: int, read: float, text: int) -> float:
+        """Expected after `read` bytes of a text of so many, of which repeats are worth less and less."""
+        fresh = min(read, text)
+        repeats = (read - fresh) / text
+        worth = fresh + text * WORTH_OF_REPEATS * (1 - math.exp(-repeats / WORTH_OF_REPEATS))
+        bits: float = self.E + self.A / parameters**self.alpha + self.B / worth**self.beta
+        return bits
+
+
+@cache
+def table() -> tuple[Law, tuple[Size, ...]]:
+    """The law and the sizes, smallest first."""
+    data = json.loads((Path(__file__).parent / "sizes.json").read_text(encoding="utf-8"))
+    sizes = sorted((Size(**row) for row in data["sizes"]), key=lambda size: size.parameters)
+    return Law(**data["law"]), tuple(sizes)
+
+
+def choose(minutes: float, text: int, slowness: float = 1.0) -> Size:
+    """The size that is expected to do best in so many minutes; `slowness` is this machine's time over the table's."""
+    widest = _fit(text).width if text < BY_LENGTH[-2].below else math.inf
+    sizes = table()[1]
+    fitting = [size for size in sizes if size.width <= widest] or sizes[:1]
+    return min(fitting, key=lambda size: expected(size, minutes, text, slowness))
+
+
+def expected(size: Size, minutes: float, text: int, slowness: float = 1.0) -> float:
+    """Bits per byte of a size after so many minutes."""
+    return table()[0](size.parameters, minutes * 60 / (size.seconds_per_byte * slowness), text)
+
+
+def _fit(text: int) -> Fit:
+    return next(fit for fit in BY_LENGTH if text < fit.below)
+
+
+def recipe_for(text: int, size: Size | None = None) -> Recipe:
+    """The recipe for a text of so many bytes: one head, and a part held out that is never learnt from."""
+    fit = _fit(text)
+    held_out = min(max(HELD_OUT_SHARE * text, HELD_OUT_LEAST), HELD_OUT_MOST * text) / text
+    streams, segment = (size.streams, size.segment) if size else (8, 128)
+    steps = min(MOST_STEPS, max(200, round(fit.passes * text * (1 - held_out) / (streams * segment))))
+    blocks = size.blocks if size else 1
     return from_dict(
         {
             "corpus": {"split": [1 - held_out, held_out]},
             "model": {
                 "kind": "sha-rnn",
-                "width": fit.width,
-                "blocks": 1,
-                "attention": [0],
-                "window": 256,
+                "width": size.width if size else fit.width,
+                "blocks": blocks,
+                "attention": [max(0, blocks - 2)],
+                "window": size.window if size else 256,
                 "dropout": fit.dropout,
             },
-            "batches": {"streams": STREAMS, "segment": SEGMENT},
-            "optimiser": {"kind": "adamw", "lr": 3e-3},
+            "batches": {"streams": streams, "segment": segment},
+            "optimiser": {"kind": "adamw", "lr": size.lr if size else 3e-3},
             "schedule": {"kind": "cosine", "warmup": 0.05},
             "train": {"steps": steps},
             "evaluate": {"protocol": "carried", "limit": 65_536},
         }
+    )
+
+
+def is_of(config: Any, size: Size) -> bool:
+    """Whether a model is of this size: `--set` may have made it another."""
+    return (config.width, config.blocks, config.window) == (size.width, size.blocks, size.window)
+
+
+def said(size: Size, minutes: float, text: int, slowness: float) -> str:
+    """What was chosen, what it is expected to give, and what twice the time would."""
+    read = minutes * 60 / (size.seconds_per_byte * slowness)
+    blocks = "1 block" if size.blocks == 1 else f"{size.blocks} blocks"
+    twice = expected(choose(2 * minutes, text, slowness), 2 * minutes, text, slowness)
+    return (
+        f"for {minutes:g} minutes here: {blocks} of {size.width}, {size.streams} streams, a window of {size.window} "
+        f"({size.parameters / 1e6:.2f}M parameters), {read / 1e6:,.2f} MB to read, {read / text:.2g} times the text\n"
+        f"expected: about {expected(size, minutes, text, slowness):.2f} bits per byte if the text is like enwik8, where"
+        f" this was measured; in twice the time about {twice:.2f}"
     )

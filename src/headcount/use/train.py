@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -57,15 +57,14 @@ def train(
     overrides = [*set, *([f"train.steps={steps}"] if steps is not None else [])]
     with Interruption() as interruption:
         weights = _weights_of(start_from) if start_from is not None else None
-        recipe, stem = _recipe_of(what, overrides, weights)
+        request = _request_of(what, overrides, weights)
         chosen = devices.choose(device)
-        plan = settle(recipe, say, minutes=minutes is not None)
+        if minutes is None:
+            plan = settle(request.recipe(None), say)
+        else:
+            plan = _plan_for_minutes(request, minutes, chosen, interruption)
         interruption.check()
-        if minutes is not None:
-            say(f"timing steps to fit {minutes:g} minutes")
-            plan = plan.with_steps(calibrate.steps_for(plan, minutes, chosen, interruption))
-        interruption.check()
-        folder = claim(Path(run) if run is not None else None, stem)
+        folder = claim(Path(run) if run is not None else None, request.stem)
         with folder.held():
             if folder.recipe_file.exists():
                 raise BusyError(f"{folder.path} was begun by another process just now")
@@ -122,6 +121,36 @@ def _final_figure(run: Run) -> None:
 
 
 @dataclass(frozen=True)
+class Request:
+    """What is to be trained: a recipe, or texts, for which one is made by size."""
+
+    stem: str
+    """What the run is called after."""
+    recipe: Callable[[sizing.Size | None], Recipe]
+    text: int | None
+    """Bytes of texts that came without a recipe."""
+
+
+def _plan_for_minutes(request: Request, minutes: float, device: Device, interruption: Interruption) -> Plan:
+    """The plan for a budget: of a text also its size, chosen once by the table and once by the speed measured here."""
+    text = request.text
+    size = sizing.choose(minutes, text) if text else None
+    plan = settle(request.recipe(size), say, minutes=True)
+    interruption.check()
+    say(f"timing steps to fit {minutes:g} minutes")
+    timing = calibrate.time_steps(plan, device, interruption)
+    if text and size and sizing.is_of(plan.config, size):
+        slowness = timing.step / plan.bytes_per_step / size.seconds_per_byte
+        better = sizing.choose(minutes, text, slowness)
+        if better != size:
+            size, plan = better, settle(request.recipe(better), say, minutes=True)
+            timing = calibrate.time_steps(plan, device, interruption)
+            slowness = timing.step / plan.bytes_per_step / size.seconds_per_byte
+        say(sizing.said(size, minutes, text, slowness))
+    return plan.with_steps(timing.steps_in(minutes, plan))
+
+
+@dataclass(frozen=True)
 class Weights:
     """What `--from` starts with."""
 
@@ -136,29 +165,38 @@ def _weights_of(path: str | Path) -> Weights:
     return Weights(kind, model.config, model.state_dict(), facts["sha256"])
 
 
-def _recipe_of(what: Sequence[str | Path], overrides: Sequence[str], weights: Weights | None) -> tuple[Recipe, str]:
-    """The recipe of a `.toml` file or of texts, and what the run is called after."""
+def _request_of(what: Sequence[str | Path], overrides: Sequence[str], weights: Weights | None) -> Request:
+    """The recipe of a `.toml` file, or one that is made for texts."""
     if not what:
         raise RequestError("name a recipe (.toml) or one or more texts")
     if len(what) > 1 and any(str(w).endswith(".toml") for w in what):
         raise RequestError("name one recipe, or texts, not both: --set corpus.path=… gives a recipe its text")
     if str(what[0]).endswith(".toml"):
         file = recipe_files.find(str(what[0]))
-        recipe, stem = recipes.read(file, overrides), file.stem
-    else:
-        texts = [str(corpora.keep_piped(sys.stdin.buffer)) if str(w) == "-" else str(w) for w in what]
-        tables = sizing.recipe_for(sum(len(corpora.map_file(Path(text))) for text in texts)).to_dict()
+        recipe = _placed(recipes.read(file, overrides), weights)
+        return Request(file.stem, lambda _: recipe, None)
+    texts = [str(corpora.keep_piped(sys.stdin.buffer)) if str(w) == "-" else str(w) for w in what]
+    length = sum(len(corpora.map_file(Path(text))) for text in texts)
+
+    def sized(size: sizing.Size | None) -> Recipe:
+        tables = sizing.recipe_for(length, size).to_dict()
         tables["corpus"]["path"] = texts
         if weights is not None:
             tables["model"] = {"kind": weights.kind, **asdict(weights.config)}
-        recipe = recipes.from_dict(tables, overrides)
-        stem = "text" if str(what[0]) == "-" else Path(what[0]).stem
+        return _placed(recipes.from_dict(tables, overrides), weights)
+
+    stem = "text" if str(what[0]) == "-" else Path(what[0]).stem
+    return Request(stem or "text", sized, None if weights else length)
+
+
+def _placed(recipe: Recipe, weights: Weights | None) -> Recipe:
+    """The recipe with whole paths, and with the hash of the weights it starts from."""
     paths = tuple(str(Path(path).absolute()) for path in recipe.corpus.paths)
     for path in paths:
         if not path.isprintable() and "\udc80" <= max(path) <= "\udcff":
             raise RequestError(f"{path!a}: a recipe is UTF-8 and cannot hold this name; rename the file")
     recipe = recipe.replace("corpus", path=(paths[0] if len(paths) == 1 else paths) or None)
-    return _starting_from(recipe, weights), stem or "text"
+    return _starting_from(recipe, weights)
 
 
 def _starting_from(recipe: Recipe, weights: Weights | None) -> Recipe:

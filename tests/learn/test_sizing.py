@@ -1,0 +1,84 @@
+"""The right size for a text and a budget: larger budgets never take smaller models."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import headcount as hc
+from headcount.learn import calibrate, sizing
+from headcount.learn.calibrate import Timing
+from headcount.learn.plan import settle
+from headcount.recipe import from_dict
+
+TEXTS = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 10**10)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@given(slowness=st.floats(0.05, 20))
+def test_the_choice_is_monotonic_in_the_budget(text, slowness):
+    budgets = [0.2 * 1.3**i for i in range(40)]  # 12 seconds … four days
+    chosen = [sizing.choose(minutes, text, slowness) for minutes in budgets]
+    sizes = [size.parameters for size in chosen]
+    assert sizes == sorted(sizes)
+    bits = [sizing.expected(size, minutes, text, slowness) for size, minutes in zip(chosen, budgets, strict=True)]
+    assert bits == sorted(bits, reverse=True)
+
+
+@given(minutes=st.floats(0.2, 1000), text=st.sampled_from(TEXTS))
+def test_a_slower_machine_never_takes_a_larger_model(minutes, text):
+    sizes = [sizing.choose(minutes, text, slowness).parameters for slowness in (0.1, 0.5, 1, 2, 10)]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_the_table_offers_a_choice_and_comes_from_runs():
+    law, sizes = sizing.table()
+    assert len({sizing.choose(minutes, 10**8) for minutes in (1, 10, 90)}) == 3
+    assert all(v > 0 for v in dataclasses.astuple(law)) and len(sizes) >= 4
+    records = Path(hc.__file__).parents[2] / "docs" / "results" / "sizes.jsonl"
+    measured = [json.loads(line) for line in records.read_text().splitlines()]
+    for run in measured:
+        says = law(run["parameters"], run["bytes"], 90_000_000)
+        assert says == pytest.approx(run["bits_per_byte"], abs=0.08), run
+
+
+def test_a_short_text_gets_a_small_model_however_long_the_budget():
+    assert sizing.choose(1_000, 15_000).width <= 128
+    assert sizing.recipe_for(15_000, sizing.choose(1_000, 15_000)).model["dropout"] == 0.4
+
+
+def test_repeats_are_worth_less_and_less():
+    law = sizing.Law(E=1, A=0, alpha=1, B=1, beta=1)
+    once, twice, often = (1 / (law(1, read, 100) - 1) for read in (100, 200, 1e6))
+    assert once == pytest.approx(100) and 180 < twice < 200 and often == pytest.approx(100 * (1 + 5), rel=0.01)
+
+
+def test_steps_that_fit_count_evaluations_and_samples(text_file):
+    plan = settle(from_dict({"corpus": {"path": str(text_file)}}), print, minutes=True)
+    assert Timing(0.1, 0.0, 0.0).steps_in(1, plan) == 600
+    assert Timing(0.1, 2.0, 1.0).steps_in(1, plan) == 300  # ten of each
+    assert Timing(0.1, 200.0, 1.0).steps_in(1, plan) == 300  # half is learning, whatever it takes
+    every = settle(
+        from_dict({"corpus": {"path": str(text_file)}, "train": {"evaluate_every": 10}}), print, minutes=True
+    )
+    assert Timing(0.1, 0.5, 0.5).steps_in(1, every) == 300
+
+
+def test_train_says_what_it_chose_and_what_it_expects(text_file, tmp_path, monkeypatch, capsys):
+    timed = []
+
+    def timing(plan, device, interruption):
+        timed.append(plan.config.width)
+        return Timing(0.01 if len(timed) == 1 else 2.0, 0.0, 0.0)
+
+    monkeypatch.setattr(calibrate, "time_steps", timing)
+    run = hc.train(text_file, run=tmp_path / "run", minutes=0.1, set=["evaluate.limit=256"])
+    said = capsys.readouterr().err
+    assert "for 0.1 minutes here: 1 block of" in said and "in twice the time about" in said
+    assert run.recipe.model["width"] == timed[-1] and math.isfinite(run.figures()[0]["value"])
+    hc.train(text_file, run=tmp_path / "own", minutes=0.1, set=["model.width=24", "evaluate.limit=256"])
+    assert timed[-1] == 24 and "minutes here" not in capsys.readouterr().err  # a choice of one's own is kept
