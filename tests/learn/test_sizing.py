@@ -37,7 +37,7 @@ def test_a_slower_machine_never_takes_a_larger_model(minutes, text):
 
 def test_the_table_offers_a_choice_and_comes_from_runs():
     law, sizes = sizing.table()
-    assert len({sizing.choose(minutes, 10**8) for minutes in (1, 10, 90)}) == 3
+    assert len({sizing.choose(minutes, 10**8) for minutes in (0.2, 1, 10, 90)}) >= 3
     assert all(v > 0 for v in dataclasses.astuple(law)) and len(sizes) >= 4
     records = Path(hc.__file__).parents[2] / "docs" / "results" / "sizes.jsonl"
     measured = [json.loads(line) for line in records.read_text().splitlines()]

@@ -17,12 +17,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from headcount.layers.attend import attend
 from headcount.layers.boom import boom
@@ -51,6 +52,7 @@ class ShaRnnConfig:
     dropout: Annotated[float, Field(ge=0, lt=1, description="at all nine places of the paper's code")] = 0.0
     eps: Annotated[float, Field(gt=0, lt=1, description="of every layer norm")] = 1e-12
     init: Annotated[Literal["desk", "paper"], Field(description="how weights are drawn")] = "desk"
+    recompute: Annotated[bool, Field(description="in training, a third more time for half the memory")] = False
     collapsed: Annotated[bool, Field(description="the value vector is finished, not over-parameterised")] = False
 
     def __post_init__(self) -> None:
@@ -235,9 +237,15 @@ class ShaRnn(Model):
         x = self._drop(self.head.embed(tokens.t()))
         after = []
         for block, block_state in zip(self.blocks, state.blocks, strict=True):
-            x, block_state = block(x, block_state)
+            x, block_state = self._through(block, x, block_state)
             after.append(block_state)
         return self._drop(x).transpose(0, 1), ShaRnnState(blocks=tuple(after))
+
+    def _through(self, block: nn.Module, x: Tensor, state: BlockState) -> tuple[Tensor, BlockState]:
+        """A block; with `recompute` it keeps only what it is given, and runs again in the backward pass."""
+        if not (self.config.recompute and torch.is_grad_enabled()):
+            return cast(tuple[Tensor, BlockState], block(x, state))
+        return cast(tuple[Tensor, BlockState], checkpoint(block, x, state, use_reentrant=False))
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.config.dropout, self.training)
