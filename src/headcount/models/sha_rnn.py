@@ -52,7 +52,7 @@ class ShaRnnConfig:
     dropout: Annotated[float, Field(ge=0, lt=1, description="at all nine places of the paper's code")] = 0.0
     eps: Annotated[float, Field(gt=0, lt=1, description="of every layer norm")] = 1e-12
     init: Annotated[Literal["desk", "paper"], Field(description="how weights are drawn")] = "desk"
-    recompute: Annotated[bool, Field(description="in training, a third more time for half the memory")] = False
+    recompute: Annotated[bool, Field(description="in training, keep less and run each block twice")] = False
     collapsed: Annotated[bool, Field(description="the value vector is finished, not over-parameterised")] = False
 
     def __post_init__(self) -> None:
