@@ -97,7 +97,6 @@ def aimed_kills(folder: Path, recipe: Path, count: int) -> Outcome:
         if code == 0:  # this save has no such point
             save, point = save % 3 + 1, 1
         else:
-            point += 1
             with outcome.one(f"save {save}, point {point}"):
                 assert code == -9
                 steps = checkpoint.steps_in(run / "checkpoints")
@@ -107,6 +106,7 @@ def aimed_kills(folder: Path, recipe: Path, count: int) -> Outcome:
                 assert processes.run(["resume", run], folder / "log") == 0
                 assert_same(run, whole)
                 assert not leftovers(run)
+            point += 1
         shutil.rmtree(run)
     return outcome
 

@@ -1,7 +1,7 @@
 """A desk recipe for a text that comes without one: by its length, and by the minutes there are.
 
-Without a budget the text's length decides (`BY_LENGTH`). With one, `sizes.json` does: sizes that were trained for 1 to
-90 minutes on enwik8, how long a byte took them, and a law through their figures,
+Without a budget the text's length decides (`BY_LENGTH`). With one, `sizes.json` does: sizes that were trained on
+enwik8 for some minutes (docs/results/sizes.md), how long a byte took them, and a law through their figures,
 
     L(N, D) = E + A / N^α + B / D^β        N parameters, D bytes read
 
@@ -22,7 +22,7 @@ from headcount.recipe import Recipe, from_dict
 
 HELD_OUT_SHARE, HELD_OUT_LEAST, HELD_OUT_MOST = 0.05, 4_096, 0.2
 WORTH_OF_REPEATS = 5.0
-"""Reading a text again is worth less each time; all repeats together are worth this many first readings."""
+"""Reading a text again is worth less each time; all repeats together are worth this many first readings. Assumed."""
 
 
 @dataclass(frozen=True)
