@@ -1,6 +1,6 @@
 """One head over rows that are keys and values at once: out = softmax(q·Mᵀ)·M.
 
-In training on CPUs this is written out, because three things that torch's kernel cannot know make it half as expensive:
+In training on CPUs this is written out, because three things that torch's kernel cannot know make it cheaper:
 keys and values are the same tensor, rows of the past get no gradient, and dropout need not leave the fast path. The
 weights are materialised once. Everywhere else torch's fused kernel does it.
 """

@@ -1,7 +1,7 @@
 """Dropout whose masks are cheap on CPUs.
 
 torch draws one 32-bit number an element and turns it into a float before it is compared; with dropout at the SHA-RNN's
-nine places that is a third of a training step. Here a 64-bit draw is cut into four 16-bit ones, compared as they are,
+nine places that is much of a training step. Here a 64-bit draw is cut into four 16-bit ones, compared as they are,
 and the mask that waits for the backward pass takes a byte. The probability is rounded to 1/65,536, and the scale is
 that of the rounded one. On GPUs torch's own kernel does all this in one pass.
 """

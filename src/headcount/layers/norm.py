@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class LayerNorm(nn.LayerNorm):
-    """`nn.LayerNorm` without the detour that costs as much as the norm itself when a single byte is read."""
+    """`nn.LayerNorm` without a detour that shows when a single byte is read."""
 
     def forward(self, x: Tensor) -> Tensor:
         """… × D to … × D."""
