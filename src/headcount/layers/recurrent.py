@@ -42,7 +42,7 @@ class LSTM(nn.LSTM):
         return y.to(dtype), LSTMState(h[0].to(dtype), c[0].to(dtype))
 
     def _one_step(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
-        """A single step written out: the kernel prepares itself for a whole segment, which takes longer than the step."""
+        """A single step written out: the kernel prepares itself for a whole segment, and that costs more."""
         input_weight, hidden_weight, input_bias, hidden_bias = cast(list[Tensor], self._flat_weights)
         gates = torch.addmm(input_bias, x, input_weight.t()).addmm_(state.h, hidden_weight.t()).add_(hidden_bias)
         i, f, g, o = gates.chunk(4, dim=1)
