@@ -56,6 +56,21 @@ def forget_bias(value: float) -> Callable[[nn.Module], None]:
     return change
 
 
+def timescales(longest: float) -> Callable[[nn.Module], None]:
+    """Forget gates begin so that units remember for 1 … `longest` steps, and input gates the other way round."""
+
+    def change(model: nn.Module) -> None:
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias_ih_l0"):
+                width = len(parameter) // 4
+                spread = torch.empty(width).uniform_(1.0, longest - 1.0).log()
+                with torch.no_grad():
+                    parameter[:width] = -spread
+                    parameter[width : 2 * width] = spread
+
+    return change
+
+
 def orthogonal(model: nn.Module) -> None:
     """Recurrent matrices begin orthogonal, gate by gate."""
     for name, parameter in model.named_parameters():
@@ -74,6 +89,7 @@ class Trial:
     budget: int = 2_000
 
 
+SHORT = ("model.boom=2", "model.window=128", "batches.streams=16", "batches.segment=64")
 TRIALS = (
     Trial("base"),
     Trial("base, another seed", ("seed=2",)),
@@ -98,6 +114,15 @@ TRIALS = (
     Trial("beta1 0.8", ("optimiser.betas=[0.8, 0.99]",)),
     Trial("weight decay 0.1", ("optimiser.weight_decay=0.1",)),
     Trial("orthogonal recurrent matrices", change=orthogonal),
+    Trial("timescales to 30", change=timescales(30.0)),
+    Trial("two blocks of 256, head in the first", ("model.width=256", "model.blocks=2")),
+    Trial("boom 1", ("model.boom=1",)),
+    Trial("width 256, lr 4e-3", ("model.width=256", "optimiser.lr=0.004")),
+    Trial("width 256, boom 2, lr 4e-3", ("model.width=256", "model.boom=2", "optimiser.lr=0.004")),
+    Trial("boom 2, window 128", ("model.boom=2", "model.window=128")),
+    Trial("boom 2, streams 16, segment 64, window 128", SHORT),
+    Trial("segment 192", ("batches.segment=192",)),
+    Trial("streams 6", ("batches.streams=6",)),
 )
 
 

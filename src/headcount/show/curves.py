@@ -8,7 +8,7 @@ from typing import Any
 from headcount.show.plots import Line, line_chart
 
 POINTS = 240
-"""Of a training curve: neighbours are averaged, single steps only flicker."""
+"""Of all training curves in a plot together: neighbours are averaged, single steps only flicker."""
 AXES = ("steps", "bytes", "seconds")
 
 
@@ -24,13 +24,13 @@ def curves(runs: Sequence[tuple[str, Sequence[dict[str, Any]]]]) -> str:
 
 
 def _lines(runs: Sequence[tuple[str, Sequence[dict[str, Any]]]], axis: str) -> list[Line]:
-    lines = []
+    lines, most = [], max(POINTS // max(len(runs), 1), 40)
     for colour, (name, events) in enumerate(runs):
         label = f"{name}: " if len(runs) > 1 else ""
         steps = [e for e in events if e["event"] == "step"]
         place = {e["step"]: _place(e, axis) for e in steps}
         lines.append(
-            Line(f"{label}training", _averaged([(place[e["step"]], e["bits_per_byte"]) for e in steps]), colour)
+            Line(f"{label}training", _averaged([(place[e["step"]], e["bits_per_byte"]) for e in steps], most), colour)
         )
         measured = [
             (place[e["step"]], e["bits_per_byte"]) for e in events if e["event"] == "evaluated" and e["step"] in place
@@ -43,7 +43,7 @@ def _place(event: dict[str, Any], axis: str) -> float:
     return float(event["step" if axis == "steps" else axis])
 
 
-def _averaged(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    size = -(-len(points) // POINTS)
+def _averaged(points: list[tuple[float, float]], most: int) -> list[tuple[float, float]]:
+    size = -(-len(points) // most)
     parts = [points[i : i + size] for i in range(0, len(points), size or 1)]
     return [(part[len(part) // 2][0], sum(y for _, y in part) / len(part)) for part in parts]
