@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import headcount as hc
+from headcount.learn.sizing import Size, TimedSize
 from headcount.models.contract import count_parameters
 
 ROOT = Path(__file__).parent.parent
@@ -31,57 +32,29 @@ TABLE = ROOT / "src" / "headcount" / "learn" / "sizes.json"
 RESULTS = ROOT / "docs" / "results"
 
 
-@dataclass(frozen=True)
-class Size:
-    """What is varied; the rest is the desk recipe's."""
-
-    width: int
-    blocks: int
-    window: int
-    lr: float
-    streams: int = 8
-    segment: int = 128
-
-    @property
-    def name(self) -> str:
-        """For a folder."""
-        return f"{self.blocks}x{self.width}-window{self.window}"
-
-    def settings(self) -> list[str]:
-        """As `--set` takes them: the head sits in the last block but one, or in the only one."""
-        return [
-            f"model.width={self.width}",
-            f"model.blocks={self.blocks}",
-            f"model.attention=[{max(0, self.blocks - 2)}]",
-            f"model.window={self.window}",
-            f"optimiser.lr={self.lr}",
-            f"batches.streams={self.streams}",
-            f"batches.segment={self.segment}",
-        ]
+SIZES = (
+    Size(width=128, window=128, boom=2, lr=4e-3),
+    Size(width=192, window=128, boom=2, lr=4e-3),
+    Size(width=256, window=256, boom=2, lr=4e-3),
+    Size(width=320, window=256, boom=2, lr=3e-3),
+    Size(width=448, window=256, boom=2, lr=2.5e-3),
+    Size(width=384, blocks=2, window=384, boom=2, lr=2e-3),
+    Size(width=512, blocks=2, window=512, boom=2, lr=2e-3),
+)
+RUNS = {1: SIZES[:3], 3: SIZES[1:4], 10: SIZES[1:5], 30: SIZES[3:6], 90: SIZES[6:]}
+"""Minutes, and what is trained for them."""
 
 
-SIZES = {
-    "128": Size(128, 1, 128, 4e-3),
-    "192": Size(192, 1, 192, 4e-3),
-    "256": Size(256, 1, 256, 3e-3),
-    "320": Size(320, 1, 256, 3e-3),
-    "448": Size(448, 1, 256, 2.5e-3),
-    "2x384": Size(384, 2, 384, 2e-3),
-    "2x512": Size(512, 2, 512, 2e-3),
-}
-RUNS = {
-    1: ("128", "192", "256"),
-    3: ("192", "256", "320"),
-    10: ("256", "320", "448"),
-    30: ("320", "448", "2x384"),
-    90: ("2x512",),
-}
+def name(size: Size) -> str:
+    """For a folder."""
+    return f"{size.blocks}x{size.width}-window{size.window}-boom{size.boom}"
 
 
 def measured(size: Size, minutes: float, corpus: str, folder: Path) -> dict[str, Any]:
     """Train a size for a budget, or go on with it, or read what it gave."""
-    path = folder / f"{size.name}-{minutes:g}min"
-    settings = [f"corpus.path={corpus}", *size.settings(), "train.evaluate_every=100000", "train.save_every=1000"]
+    path = folder / f"{name(size)}-{minutes:g}min"
+    varied = [f"{table}.{key}={value}" for table, keys in size.tables().items() for key, value in keys.items()]
+    settings = [f"corpus.path={corpus}", *varied, "train.evaluate_every=100000", "train.save_every=1000"]
     if (path / "recipe.toml").exists():
         run = hc.resume(path)
     else:
@@ -120,20 +93,12 @@ def fit(records: list[dict[str, Any]]) -> dict[str, float]:
 def write(records: list[dict[str, Any]]) -> None:
     """The table that is shipped, and the page that shows it."""
     law = fit(records)
-    speeds: dict[str, list[float]] = {}
-    for r in records:
-        speeds.setdefault(Size(**{k: r[k] for k in Size.__dataclass_fields__}).name, []).append(
-            r["seconds"] / r["bytes"]
-        )
-    sizes = [
-        {
-            **asdict(size),
-            "parameters": next(r["parameters"] for r in records if _is(r, size)),
-            "seconds_per_byte": float(np.median(speeds[size.name])),
-        }
-        for size in SIZES.values()
-        if size.name in speeds
-    ]
+    sizes = []
+    for size in SIZES:
+        own = [r for r in records if _is(r, size)]
+        if own:
+            speed = float(np.median([r["seconds"] / r["bytes"] for r in own]))
+            sizes.append(asdict(TimedSize(**asdict(size), parameters=own[0]["parameters"], seconds_per_byte=speed)))
     TABLE.write_text(json.dumps({"law": law, "sizes": sizes}, indent=1) + "\n")
     lines = [
         "# Sizes by budget",
@@ -143,14 +108,14 @@ def write(records: list[dict[str, Any]]) -> None:
         "",
         f"L(N, D) = {law['E']:.3f} + {law['A']:.4g}/N^{law['alpha']:.2f} + {law['B']:.4g}/D^{law['beta']:.2f}",
         "",
-        "| minutes | blocks × width | window | parameters | bytes read | bytes/s | bits per byte | the law says |",
-        "|---|---|---|---|---|---|---|---|",
+        "| minutes | blocks × width | window | boom | parameters | bytes read | bytes/s | bits | the law says |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for r in sorted(records, key=lambda r: (r["minutes"], r["parameters"])):
         says = law["E"] + law["A"] / r["parameters"] ** law["alpha"] + law["B"] / r["bytes"] ** law["beta"]
         lines.append(
-            f"| {r['minutes']:g} | {r['blocks']} × {r['width']} | {r['window']} | {r['parameters']:,} | {r['bytes']:,} "
-            f"| {r['bytes'] / r['seconds']:,.0f} | {r['bits_per_byte']:.4f} | {says:.4f} |"
+            f"| {r['minutes']:g} | {r['blocks']} × {r['width']} | {r['window']} | {r['boom']} | {r['parameters']:,} "
+            f"| {r['bytes']:,} | {r['bytes'] / r['seconds']:,.0f} | {r['bits_per_byte']:.4f} | {says:.4f} |"
         )
     (RESULTS / "sizes.md").write_text("\n".join(lines) + "\n")
 
@@ -168,13 +133,11 @@ def main() -> None:
     arguments = parser.parse_args()
     file = RESULTS / "sizes.jsonl"
     records = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    for minutes, names in RUNS.items():
-        for name in names:
-            if minutes not in arguments.minutes or any(
-                r["minutes"] == minutes and _is(r, SIZES[name]) for r in records
-            ):
+    for minutes in arguments.minutes:
+        for size in RUNS[minutes]:
+            if any(r["minutes"] == minutes and _is(r, size) for r in records):
                 continue
-            records.append(measured(SIZES[name], minutes, arguments.corpus, arguments.folder))
+            records.append(measured(size, minutes, arguments.corpus, arguments.folder))
             with file.open("a") as lines:
                 lines.write(json.dumps(records[-1]) + "\n")
             if len(records) >= 5:

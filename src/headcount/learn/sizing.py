@@ -46,16 +46,38 @@ BY_LENGTH = (
 MOST_STEPS = 12_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Size:
-    """A row of the table: what was trained, and how long a byte took."""
+    """What a budget decides; the rest is the desk recipe's."""
 
     width: int
-    blocks: int
-    window: int
-    lr: float
-    streams: int
-    segment: int
+    blocks: int = 1
+    window: int = 256
+    boom: int = 4
+    lr: float = 3e-3
+    streams: int = 8
+    segment: int = 128
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """As a recipe has them: the head sits in the last block but one, or in the only one."""
+        return {
+            "model": {
+                "kind": "sha-rnn",
+                "width": self.width,
+                "blocks": self.blocks,
+                "attention": [max(0, self.blocks - 2)],
+                "window": self.window,
+                "boom": self.boom,
+            },
+            "batches": {"streams": self.streams, "segment": self.segment},
+            "optimiser": {"kind": "adamw", "lr": self.lr},
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedSize(Size):
+    """A row of the table: what was trained, and how long a byte took."""
+
     parameters: int
     seconds_per_byte: float
 
@@ -80,14 +102,14 @@ class Law:
 
 
 @cache
-def table() -> tuple[Law, tuple[Size, ...]]:
+def table() -> tuple[Law, tuple[TimedSize, ...]]:
     """The law and the sizes, smallest first."""
     data = json.loads((Path(__file__).parent / "sizes.json").read_text(encoding="utf-8"))
-    sizes = sorted((Size(**row) for row in data["sizes"]), key=lambda size: size.parameters)
+    sizes = sorted((TimedSize(**row) for row in data["sizes"]), key=lambda size: size.parameters)
     return Law(**data["law"]), tuple(sizes)
 
 
-def choose(minutes: float, text: int, slowness: float = 1.0) -> Size:
+def choose(minutes: float, text: int, slowness: float = 1.0) -> TimedSize:
     """The size that is expected to do best in so many minutes; `slowness` is this machine's time over the table's."""
     widest = _fit(text).width if text < BY_LENGTH[-2].below else math.inf
     sizes = table()[1]
@@ -95,7 +117,7 @@ def choose(minutes: float, text: int, slowness: float = 1.0) -> Size:
     return min(fitting, key=lambda size: expected(size, minutes, text, slowness))
 
 
-def expected(size: Size, minutes: float, text: int, slowness: float = 1.0) -> float:
+def expected(size: TimedSize, minutes: float, text: int, slowness: float = 1.0) -> float:
     """Bits per byte of a size after so many minutes."""
     return table()[0](size.parameters, minutes * 60 / (size.seconds_per_byte * slowness), text)
 
@@ -107,23 +129,15 @@ def _fit(text: int) -> Fit:
 def recipe_for(text: int, size: Size | None = None) -> Recipe:
     """The recipe for a text of so many bytes: one head, and a part held out that is never learnt from."""
     fit = _fit(text)
+    size = size or Size(width=fit.width)
     held_out = min(max(HELD_OUT_SHARE * text, HELD_OUT_LEAST), HELD_OUT_MOST * text) / text
-    streams, segment = (size.streams, size.segment) if size else (8, 128)
-    steps = min(MOST_STEPS, max(200, round(fit.passes * text * (1 - held_out) / (streams * segment))))
-    blocks = size.blocks if size else 1
+    steps = min(MOST_STEPS, max(200, round(fit.passes * text * (1 - held_out) / (size.streams * size.segment))))
+    tables = size.tables()
     return from_dict(
         {
+            **tables,
             "corpus": {"split": [1 - held_out, held_out]},
-            "model": {
-                "kind": "sha-rnn",
-                "width": size.width if size else fit.width,
-                "blocks": blocks,
-                "attention": [max(0, blocks - 2)],
-                "window": size.window if size else 256,
-                "dropout": fit.dropout,
-            },
-            "batches": {"streams": streams, "segment": segment},
-            "optimiser": {"kind": "adamw", "lr": size.lr if size else 3e-3},
+            "model": {**tables["model"], "dropout": fit.dropout},
             "schedule": {"kind": "cosine", "warmup": 0.05},
             "train": {"steps": steps},
             "evaluate": {"protocol": "carried", "limit": 65_536},
@@ -133,10 +147,10 @@ def recipe_for(text: int, size: Size | None = None) -> Recipe:
 
 def is_of(config: Any, size: Size) -> bool:
     """Whether a model is of this size: `--set` may have made it another."""
-    return (config.width, config.blocks, config.window) == (size.width, size.blocks, size.window)
+    return all(getattr(config, key, None) == getattr(size, key) for key in ("width", "blocks", "window", "boom"))
 
 
-def said(size: Size, minutes: float, text: int, slowness: float) -> str:
+def said(size: TimedSize, minutes: float, text: int, slowness: float) -> str:
     """What was chosen, what it is expected to give, and what twice the time would."""
     read = minutes * 60 / (size.seconds_per_byte * slowness)
     blocks = "1 block" if size.blocks == 1 else f"{size.blocks} blocks"
