@@ -16,18 +16,12 @@ By = pytest.importorskip("selenium.webdriver.common.by").By
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no chromium and chromedriver here")
 
-SMALL = ["--set", "model.width=8", "--set", "evaluate.limit=256", "--steps", "6", "--set", "train.evaluate_every=2"]
-
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("browser")
-    text = "".join(f'<b>né{i}</b> "quoted" (word [{i}])\n' for i in range(900)).encode()
-    (folder / "my.txt").write_bytes(text)
-    assert run(["train", str(folder / "my.txt"), "--run", str(folder / "run"), *SMALL]) == 0
+def folder(trained):
     for what in ("attention", "neurons"):
-        assert run(["inspect", what, str(folder / "run"), str(folder / "my.txt"), "--limit", "400"]) == 0
-    return folder / "run"
+        assert run(["inspect", what, str(trained / "one"), str(trained / "my.txt"), "--limit", "400"]) == 0
+    return trained / "one"
 
 
 @pytest.fixture(scope="module")

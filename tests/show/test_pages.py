@@ -16,18 +16,6 @@ from headcount.show.architecture import drawing
 from headcount.show.page import Section, page, table
 from headcount.show.plots import Line, line_chart, ticks
 
-SMALL = ["--set", "model.width=8", "--set", "evaluate.limit=256", "--steps", "6", "--set", "train.evaluate_every=2"]
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pages")
-    text = "".join(f'<b>né{i}</b> "quoted" (word [{i}])\n' for i in range(900)).encode()
-    (folder / "my.txt").write_bytes(text)
-    for name in ("one", "two"):
-        assert run(["train", str(folder / "my.txt"), "--run", str(folder / name), *SMALL]) == 0
-    return folder
-
 
 def data_of(made):
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', made, re.DOTALL)[1])
