@@ -120,7 +120,15 @@ TRIALS = (
     Trial("width 256, lr 4e-3", ("model.width=256", "optimiser.lr=0.004")),
     Trial("width 256, boom 2, lr 4e-3", ("model.width=256", "model.boom=2", "optimiser.lr=0.004")),
     Trial("boom 2, window 128", ("model.boom=2", "model.window=128")),
-    Trial("boom 2, streams 16, segment 64, window 128", SHORT),
+    Trial("short: boom 2, streams 16, segment 64, window 128", SHORT),
+    Trial("short: lr 4e-3", (*SHORT, "optimiser.lr=0.004")),
+    Trial("short: width 256, lr 4e-3", (*SHORT, "model.width=256", "optimiser.lr=0.004")),
+    Trial("short: boom 1", (*SHORT, "model.boom=1")),
+    Trial(
+        "short: forget bias 1, linear to 0", (*SHORT, "schedule.kind=linear", "schedule.floor=0.0"), forget_bias(1.0)
+    ),
+    Trial("short: streams 32, segment 32", (*SHORT, "batches.streams=32", "batches.segment=32")),
+    Trial("short: window 64", (*SHORT, "model.window=64")),
     Trial("segment 192", ("batches.segment=192",)),
     Trial("streams 6", ("batches.streams=6",)),
 )
