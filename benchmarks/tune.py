@@ -31,6 +31,7 @@ from headcount.models.contract import count_parameters
 from headcount.recipe import from_dict
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
+RECORDS = RESULTS / "tuning.jsonl"
 BASE = {
     "corpus": {"name": "enwik8"},
     "model": {"kind": "sha-rnn", "width": 320, "blocks": 1, "attention": [0], "window": 256},
@@ -39,7 +40,7 @@ BASE = {
     "schedule": {"kind": "cosine", "warmup": 0.05, "floor": 0.05},
     "evaluate": {"protocol": "carried", "limit": 262_144},
 }
-TIMED = 12
+TIMED = 40
 """Steps of base and trial that are timed in turn."""
 
 
@@ -90,6 +91,7 @@ class Trial:
 
 
 SHORT = ("model.boom=2", "model.window=128", "batches.streams=16", "batches.segment=64")
+TWO_BLOCKS = ("model.boom=2", "model.width=256", "model.blocks=2")
 TRIALS = (
     Trial("base"),
     Trial("base, another seed", ("seed=2",)),
@@ -129,6 +131,9 @@ TRIALS = (
     ),
     Trial("short: streams 32, segment 32", (*SHORT, "batches.streams=32", "batches.segment=32")),
     Trial("short: window 64", (*SHORT, "model.window=64")),
+    Trial("boom 2, another seed", ("model.boom=2", "seed=2")),
+    Trial("boom 2, head in the second of two blocks of 256", (*TWO_BLOCKS, "model.attention=[1]")),
+    Trial("boom 2, two blocks of 256, head in the first", TWO_BLOCKS),
     Trial("segment 192", ("batches.segment=192",)),
     Trial("streams 6", ("batches.streams=6",)),
 )
@@ -181,7 +186,12 @@ def run(trial: Trial, corpus: str) -> dict[str, object]:
     }
 
 
-def write_table(records: list[dict[str, object]]) -> None:
+def records() -> list[dict[str, object]]:
+    """What was found so far."""
+    return [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+
+
+def write_table(found: list[dict[str, object]]) -> None:
     """docs/results/tuning.md, from all records."""
     lines = [
         "# Trials of the desk recipe",
@@ -192,14 +202,14 @@ def write_table(records: list[dict[str, object]]) -> None:
         "to 5 %).",
         "`cost` is a step's time over the base's, timed in turn.",
     ]
-    for budget in sorted({int(str(r["budget"])) for r in records}):
-        base = next((r for r in records if r["budget"] == budget and str(r["trial"]).startswith("base")), None)
+    for budget in sorted({int(str(r["budget"])) for r in found}):
+        base = next((r for r in found if r["budget"] == budget and str(r["trial"]).startswith("base")), None)
         lines += ["", f"## A budget of {budget:,} base steps", ""]
         lines += [
             "| trial | bits per byte | against base | parameters | cost | steps | bytes read |",
             "|---|---|---|---|---|---|---|",
         ]
-        for r in sorted((r for r in records if r["budget"] == budget), key=lambda r: float(str(r["bits_per_byte"]))):
+        for r in sorted((r for r in found if r["budget"] == budget), key=lambda r: float(str(r["bits_per_byte"]))):
             bits = float(str(r["bits_per_byte"]))
             against = f"{bits - float(str(base['bits_per_byte'])):+.4f}" if base else ""
             lines.append(
@@ -216,17 +226,15 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="trials by name")
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    file = RESULTS / "tuning.jsonl"
-    records = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    done = {(r["trial"], r["budget"]) for r in records}
     for trial in TRIALS:
+        done = {(r["trial"], r["budget"]) for r in records()}
         if (trial.name, trial.budget) in done or (arguments.only and trial.name not in arguments.only):
             continue
-        records.append(run(trial, arguments.corpus))
-        with file.open("a") as lines:
-            lines.write(json.dumps(records[-1]) + "\n")
-        print(json.dumps(records[-1]), file=sys.stderr, flush=True)
-        write_table(records)
+        found = json.dumps(run(trial, arguments.corpus))
+        with RECORDS.open("a") as lines:  # two processes of one thread each may run side by side
+            lines.write(found + "\n")
+        print(found, file=sys.stderr, flush=True)
+        write_table(records())
 
 
 if __name__ == "__main__":
