@@ -26,18 +26,22 @@ def generate(
     device: Device = None,
 ) -> None:
     """Let a model write: raw bytes into a pipe, control bytes escaped on a terminal."""
+    from headcount.learn.interrupt import Interruption
     from headcount.use.load import load
 
     lm = load(source, checkpoint=checkpoint, device=device)
     given = sys.stdin.buffer.read() if prompt == STANDARD_INPUT else os.fsencode(prompt)
     written = lm.generate(given, bytes_, stream=True, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-    if not sys.stdout.isatty():
+    escape = Escaper() if sys.stdout.isatty() else None
+    if escape:
+        print(Escaper()(given, final=True), end="", file=sys.stderr, flush=True)
+    with Interruption(says=b"") as interruption:  # an exception from a handler can get lost inside the kernels
         for byte in written:
-            sys.stdout.buffer.write(bytes([byte]))
-            sys.stdout.buffer.flush()
-        return
-    escape = Escaper()
-    print(Escaper()(given, final=True), end="", file=sys.stderr, flush=True)
-    for byte in written:
-        print(escape(bytes([byte])), end="", flush=True)
-    print(escape(b"", final=True))
+            interruption.check()
+            if escape:
+                print(escape(bytes([byte])), end="", flush=True)
+            else:
+                sys.stdout.buffer.write(bytes([byte]))
+                sys.stdout.buffer.flush()
+    if escape:
+        print(escape(b"", final=True))

@@ -14,7 +14,9 @@ from headcount.errors import Interrupted
 class Interruption:
     """Catches SIGINT and SIGTERM inside a `with` block; outside the main thread it does nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, says: bytes = b"\nstopping after this step; once more stops at once\n") -> None:
+        self.says = says
+        """Written to standard error by the handler."""
         self.signal: int | None = None
         self._before: dict[int, Any] = {}
 
@@ -34,7 +36,7 @@ class Interruption:
                 os.write(2, b"\x1b[?25h")  # the live line had hidden the cursor
             os._exit(128 + number)  # the checkpoints on the disk are whole whenever this happens
         self.signal = number
-        os.write(2, b"\nstopping after this step; once more stops at once\n")  # safe inside a handler
+        os.write(2, self.says)  # safe inside a handler
 
     def check(self) -> None:
         """Raise if a signal came."""
