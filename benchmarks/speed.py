@@ -21,6 +21,7 @@ import torch
 from benchmarks.published import PublishedShaRnn, detach
 from headcount.exchange.legacy import load_sha_rnn
 from headcount.learn.device import peak_memory as resident_peak
+from headcount.learn.malloc import keep_freed_memory
 from headcount.models.contract import Model
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
 
@@ -166,6 +167,7 @@ def peak_memory(which: str, dropout: float, recompute: bool) -> int:
 
 def train_alone(which: str, dropout: float, recompute: bool) -> None:
     """Ten steps, and the peak of this process."""
+    keep_freed_memory()
     ours, twin, _ = training(dropout, recompute)
     for _ in range(10):
         (ours if which == "ours" else twin)()
@@ -206,6 +208,7 @@ def _use_rows(speed_limit: float) -> list[Row]:
 
 def main() -> None:
     """Measure, print, write."""
+    keep_freed_memory()
     load_before = os.getloadavg()[0]
     difference = agreement()
     assert difference < 1e-4, f"the two do not compute the same: {difference}"

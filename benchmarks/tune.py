@@ -1,11 +1,15 @@
 """What learns fastest in minutes: trials of the desk recipe on enwik8, every one a row of docs/results/tuning.md.
 
     python -m benchmarks.tune enwik8.gz [--only NAME …]
+    python -m benchmarks.tune --runs DIR …
 
 All trials have the same seed, the same training stream, the same validation bytes, and the same budget of *work*: the
 time of so many steps of the base. What a step of a trial costs is timed against the base in one interleaved run just
 before it, so that a busy machine slows both alike and the figure does not depend on it. Trials that have a record in
 docs/results/tuning.jsonl are not run again.
+
+What wins in three minutes need not win in ten: `--runs` adds whole runs of the desk recipe (`headcount train
+recipes/desk/sha_rnn.toml --minutes 10 --set …`) to the page.
 """
 
 from __future__ import annotations
@@ -16,22 +20,26 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from headcount.learn import device as devices
 from headcount.learn.plan import Plan, settle
+from headcount.learn.run import Run
 from headcount.learn.trainer import Learner
 from headcount.measure.protocols import measure
-from headcount.models.contract import count_parameters
-from headcount.recipe import from_dict
+from headcount.models import configure
+from headcount.models.contract import Loss, Model, ModelState, count_parameters
+from headcount.recipe import Recipe, from_dict, read
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-RECORDS = RESULTS / "tuning.jsonl"
+RECORDS, WHOLE = RESULTS / "tuning.jsonl", RESULTS / "tuning_runs.jsonl"
+DESK = Path(__file__).parent.parent / "recipes" / "desk" / "sha_rnn.toml"
 BASE = {
     "corpus": {"name": "enwik8"},
     "model": {"kind": "sha-rnn", "width": 320, "blocks": 1, "attention": [0], "window": 256},
@@ -78,6 +86,72 @@ def orthogonal(model: nn.Module) -> None:
         if name.endswith("weight_hh_l0"):
             for gate in parameter.chunk(4):
                 nn.init.orthogonal_(gate)
+
+
+def head_begins(gates: float, value: float) -> Callable[[nn.Module], None]:
+    """Gates of queries and keys begin at σ(gates); values at about ±σ(value)·tanh(value), signs drawn."""
+
+    def change(model: nn.Module) -> None:
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if name.endswith(("query_gate", "key_gate")):
+                    parameter.fill_(gates)
+                if name.endswith("value.mix.bias"):
+                    width = len(parameter) // 2
+                    parameter[:width] = value * torch.randint(0, 2, (width,)).mul(2).sub(1)
+                    parameter[width:] = value
+
+    return change
+
+
+def scaled(ending: str, factor: float) -> Callable[[nn.Module], None]:
+    """Parameters by the end of their name begin larger."""
+
+    def change(model: nn.Module) -> None:
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if name.endswith(ending):
+                    parameter.mul_(factor)
+
+    return change
+
+
+def growing_window(first: int) -> Callable[[nn.Module], None]:
+    """The head's window grows from `first` to the Config's over the first half, in four steps."""
+
+    def change(model: Model) -> None:
+        plain, last = model.objective, model.config.window
+
+        def objective(tokens: Tensor, state: ModelState, progress: float) -> tuple[Loss, ModelState]:
+            for block in state.blocks:
+                block.memory.window = round(first * (last / first) ** (min(int(8 * progress), 4) / 4))
+            return plain(tokens, state, progress)
+
+        model.objective = objective
+
+    return change
+
+
+def losses_at_every_block(weight: float) -> Callable[[nn.Module], None]:
+    """Block l of n also predicts, through the same head, until l/2n of training, as in the character Transformer."""
+
+    def change(model: Model) -> None:
+        plain, passed = model.objective, []
+        for block in model.blocks[:-1]:
+            block.register_forward_hook(lambda block, given, returned: passed.append(returned[0]))
+
+        def objective(tokens: Tensor, state: ModelState, progress: float) -> tuple[Loss, ModelState]:
+            passed.clear()
+            loss, after = plain(tokens, state, progress)
+            parts = {"nll": loss.parts["nll"]}
+            for number, hidden in enumerate(passed, start=1):
+                if progress < number / (2 * len(model.blocks)):
+                    parts[f"block {number}"] = model.head.nll(hidden.transpose(0, 1), tokens[:, 1:]).mean()
+            return Loss(parts, {name: 1.0 if name == "nll" else weight for name in parts}), after
+
+        model.objective = objective
+
+    return change
 
 
 @dataclass(frozen=True)
@@ -134,6 +208,16 @@ TRIALS = (
     Trial("boom 2, another seed", ("model.boom=2", "seed=2")),
     Trial("boom 2, head in the second of two blocks of 256", (*TWO_BLOCKS, "model.attention=[1]")),
     Trial("boom 2, two blocks of 256, head in the first", TWO_BLOCKS),
+    Trial("boom 2, two blocks of 256, losses at every block", TWO_BLOCKS, losses_at_every_block(0.3)),
+    Trial("window growing 64 to 256", change=growing_window(64)),
+    Trial("width 256, orthogonal", ("model.width=256",), orthogonal),
+    Trial("width 256, recurrent matrices × 2", ("model.width=256",), scaled("weight_hh_l0", 2.0)),
+    Trial("width 256, forget bias 1", ("model.width=256",), forget_bias(1.0)),
+    Trial("width 256, window 512", ("model.width=256", "model.window=512")),
+    Trial("width 256, window 128", ("model.width=256", "model.window=128")),
+    Trial("width 256, window growing 64 to 256", ("model.width=256",), growing_window(64)),
+    Trial("width 256, window growing 32 to 512", ("model.width=256", "model.window=512"), growing_window(32)),
+    Trial("width 256, head begins closed", ("model.width=256",), head_begins(0.0, 0.15)),
     Trial("segment 192", ("batches.segment=192",)),
     Trial("streams 6", ("batches.streams=6",)),
 )
@@ -156,15 +240,16 @@ def relative_cost(base: Learner, trial: Learner) -> float:
     return statistics.median(times[1]) / statistics.median(times[0])
 
 
-def run(trial: Trial, corpus: str) -> dict[str, object]:
+def run(trial: Trial, corpus: str) -> dict[str, Any]:
     """Train a trial for its budget and measure it."""
     device = devices.choose("cpu")
     plan = plan_of(trial, corpus)
     with device.own_generators():
-        cost = relative_cost(Learner(plan_of(TRIALS[0], corpus), device), Learner(plan, device))
-        learner = Learner(plan, device)
+        timed, learner = Learner(plan, device), Learner(plan, device)
         if trial.change is not None:
+            trial.change(timed.model)
             trial.change(learner.model)
+        cost = relative_cost(Learner(plan_of(TRIALS[0], corpus), device), timed)
         steps = round(trial.budget / cost)
         began = time.perf_counter()
         read = sum(learner.learn(step, steps)["predictions"] for step in range(steps))
@@ -174,6 +259,7 @@ def run(trial: Trial, corpus: str) -> dict[str, object]:
         )
     return {
         "trial": trial.name,
+        "head": "open",
         "budget": trial.budget,
         "bits_per_byte": measured.bits_per_byte,
         "parameters": count_parameters(learner.model),
@@ -186,12 +272,64 @@ def run(trial: Trial, corpus: str) -> dict[str, object]:
     }
 
 
-def records() -> list[dict[str, object]]:
+def varied(recipe: Recipe) -> dict[str, Any]:
+    """What trials vary, by `table.key`, defaults included."""
+    whole = recipe.to_dict()
+    whole["model"] = asdict(configure(whole["model"], 256)[1])
+    tables = ("model", "batches", "optimiser", "schedule")
+    named = {f"{table}.{key}": value for table in tables for key, value in whole[table].items()}
+    return {"seed": recipe.seed, **json.loads(json.dumps(named))}
+
+
+def whole_run(path: Path, note: str) -> dict[str, Any]:
+    """The record of a run that has ended; `note` says what its recipe cannot."""
+    run = Run.existing(path)
+    steps = [event for event in run.events() if event["event"] == "step"]
+    figure = next(figure for figure in reversed(run.figures()) if figure["corpus"]["split"] == "valid")
+    return {
+        "bits_per_byte": figure["value"],
+        "weights": figure["model"]["sha256"],
+        "parameters": figure["model"]["parameters"],
+        "steps": len(steps),
+        "bytes": steps[-1]["bytes"],
+        "seconds": steps[-1]["seconds"],
+        "settings": varied(run.recipe),
+        "note": note,
+        "date": figure["date"][:10],
+    }
+
+
+def records(file: Path = RECORDS) -> list[dict[str, Any]]:
     """What was found so far."""
-    return [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def write_table(found: list[dict[str, object]]) -> None:
+def whole_runs() -> list[str]:
+    """The section of whole runs, if there are any."""
+    found, desk = records(WHOLE), varied(read(DESK))
+    if not found:
+        return []
+    lines = [
+        "",
+        "## Whole runs of `recipes/desk/sha_rnn.toml`",
+        "",
+        "`--minutes 10` at the speed that the machine had that moment, or `--steps` of another such run; what differs",
+        "from the recipe as it is now.",
+        "",
+        "| changed | bits per byte | parameters | steps | bytes read | seconds | bytes/s |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for r in sorted(found, key=lambda r: r["bits_per_byte"]):
+        changes = [f"{key} = {value}" for key, value in r["settings"].items() if desk.get(key) != value]
+        changed = ", ".join([*changes, *filter(None, [r["note"]])])
+        lines.append(
+            f"| {changed or 'nothing'} | {r['bits_per_byte']:.4f} | {r['parameters']:,} | {r['steps']:,} "
+            f"| {r['bytes']:,} | {r['seconds']:.0f} | {r['bytes'] / r['seconds']:,.0f} |"
+        )
+    return lines
+
+
+def write_table(found: list[dict[str, Any]]) -> None:
     """docs/results/tuning.md, from all records."""
     lines = [
         "# Trials of the desk recipe",
@@ -200,37 +338,58 @@ def write_table(found: list[dict[str, object]]) -> None:
         "on the first 262,144 bytes of the validation split. The budget is work: the time of so many steps of the base",
         "(one block of 320, one head, window 256, B 8, T 128, AdamW 3e-3, β 0.9/0.99, clip 0.25, 5 % warm-up, cosine",
         "to 5 %).",
-        "`cost` is a step's time over the base's, timed in turn.",
+        "`cost` is a step's time over the base's, timed in turn. Until some of these trials showed better, heads began",
+        "closed: gates at 1/2, small values.",
     ]
-    for budget in sorted({int(str(r["budget"])) for r in found}):
-        base = next((r for r in found if r["budget"] == budget and str(r["trial"]).startswith("base")), None)
-        lines += ["", f"## A budget of {budget:,} base steps", ""]
+    for head, budget in sorted({(r["head"], r["budget"]) for r in found}):
         lines += [
-            "| trial | bits per byte | against base | parameters | cost | steps | bytes read |",
-            "|---|---|---|---|---|---|---|",
+            "",
+            f"## {budget:,} base steps, heads begin {head} unless said",
+            "",
+            "| trial | bits per byte | parameters | cost | steps | bytes read |",
+            "|---|---|---|---|---|---|",
         ]
-        for r in sorted((r for r in found if r["budget"] == budget), key=lambda r: float(str(r["bits_per_byte"]))):
-            bits = float(str(r["bits_per_byte"]))
-            against = f"{bits - float(str(base['bits_per_byte'])):+.4f}" if base else ""
+        own = (r for r in found if (r["head"], r["budget"]) == (head, budget))
+        for r in sorted(own, key=lambda r: r["bits_per_byte"]):
             lines.append(
-                f"| {r['trial']} | {bits:.4f} | {against} | {r['parameters']:,} | {r['cost_of_a_step']:.2f} "
+                f"| {r['trial']} | {r['bits_per_byte']:.4f} | {r['parameters']:,} | {r['cost_of_a_step']:.2f} "
                 f"| {r['steps']:,} | {r['bytes']:,} |"
             )
-    (RESULTS / "tuning.md").write_text("\n".join(lines) + "\n")
+    (RESULTS / "tuning.md").write_text("\n".join([*lines, *whole_runs()]) + "\n")
 
 
 def main() -> None:
-    """Run what has no record yet."""
+    """Add runs, run trials that have no record yet, write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", help="enwik8, as it is or compressed")
+    parser.add_argument("corpus", nargs="?", help="enwik8, as it is or compressed")
+    parser.add_argument("--runs", type=Path, nargs="*", help="finished runs of the desk recipe to add")
+    parser.add_argument("--note", default="", help="about these runs, where their recipes do not tell")
     parser.add_argument("--only", nargs="*", help="trials by name")
     arguments = parser.parse_args()
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    if arguments.runs:
+        add_whole_runs(arguments.runs, arguments.note)
+    if arguments.corpus:
+        run_trials(arguments.corpus, arguments.only)
+    write_table(records())
+
+
+def add_whole_runs(paths: list[Path], note: str) -> None:
+    """Append those that are not there yet."""
+    known = {r["weights"] for r in records(WHOLE)}
+    with WHOLE.open("a") as lines:
+        for path in paths:
+            found = whole_run(path, note)
+            if found["weights"] not in known:
+                lines.write(json.dumps(found) + "\n")
+
+
+def run_trials(corpus: str, only: list[str] | None) -> None:
+    """Those that have no record yet, one after the other."""
     for trial in TRIALS:
-        done = {(r["trial"], r["budget"]) for r in records()}
-        if (trial.name, trial.budget) in done or (arguments.only and trial.name not in arguments.only):
+        done = {(r["trial"], r["budget"]) for r in records() if r["head"] == "open"}
+        if (trial.name, trial.budget) in done or (only and trial.name not in only):
             continue
-        found = json.dumps(run(trial, arguments.corpus))
+        found = json.dumps(run(trial, corpus))
         with RECORDS.open("a") as lines:  # two processes of one thread each may run side by side
             lines.write(found + "\n")
         print(found, file=sys.stderr, flush=True)

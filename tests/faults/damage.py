@@ -189,7 +189,7 @@ def _huge(header: dict, body: bytes) -> bytes:
 
 
 def hostile(folder: Path, recipe: Path, count: int) -> Outcome:
-    """Row 9: nothing is executed, every file is refused in a sentence, quickly and without much memory."""
+    """Row 9: nothing is executed, every file is refused in a sentence, within a second and 200 MB."""
     whole, outcome, sign = whole_run(folder, recipe), Outcome(), folder / "executed"
     hc.load(whole).save(folder / "packed")
     for name, content in list(hostile_files(sign, (folder / "packed").read_bytes()).items())[:count]:
@@ -201,7 +201,7 @@ def hostile(folder: Path, recipe: Path, count: int) -> Outcome:
                 archive.writestr("data.pkl", bytes(50_000_000))
         with outcome.one(name):
             for file in (folder / "model.safetensors", zipped):
-                code = processes.run(["generate", file, "--bytes", "1"], folder / "log", ("limit_memory", 200_000_000))
+                code = processes.run(["generate", file, "--bytes", "1"], folder / "log", ("limit", 200_000_000, 1))
                 assert code in (2, 3), f"exit code {code}: {processes.said(folder / 'log')}"
                 said = processes.said(folder / "log")
                 assert said.startswith("headcount: ") and "Traceback" not in said and "fault of ours" not in said, said

@@ -159,7 +159,8 @@ def die_in_save(save, point):
     Trainer._milestones = watched
 
 
-def limit_memory(more):
-    """No more than `more` bytes beyond what is mapped now."""
+def limit(more, seconds):
+    """No more than `more` bytes beyond what is mapped now, and no more than `seconds` of a processor."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * 4096
     resource.setrlimit(resource.RLIMIT_AS, (mapped + more, mapped + more))

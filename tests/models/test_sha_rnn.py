@@ -108,7 +108,11 @@ def test_initialisations():
         assert all(
             (m.weight == 1).all() and (m.bias == 0).all() for m in model.modules() if "LayerNorm" in str(type(m))
         )
-        assert (model.blocks[0].attention.query_gate == 0).all()
+    closed, opened = paper.blocks[0].attention, desk.blocks[0].attention
+    assert (closed.query_gate == 0).all() and (closed.key_gate == 0).all()
+    assert ((opened.query_gate.sigmoid() * opened.key_gate.sigmoid()) > 0.9).all()
+    assert closed.value().abs().mean() < 0.1 and 0.6 < opened.value().abs().mean() < 0.8
+    assert 64 < (opened.value() > 0).sum() < 192
     tokens = torch.randint(0, 256, (4, 65))
     loss, _ = paper.objective(tokens, paper.start(4), 0.0)
     assert loss.total.item() == pytest.approx(math.log(256), rel=0.01)

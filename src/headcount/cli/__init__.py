@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError
 from headcount import __version__
 from headcount.cli.options import STANDARD_INPUT
 from headcount.errors import HeadcountError
+from headcount.learn.malloc import keep_freed_memory
 
 COMMANDS = {
     "demo": "two minutes on the embedded corpus, end to end",
@@ -102,4 +103,5 @@ def main() -> None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (for the whole process)
         else:
             stream.reconfigure(errors="backslashreplace")
+    keep_freed_memory()
     sys.exit(run())

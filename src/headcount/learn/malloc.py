@@ -1,0 +1,27 @@
+"""Memory that a training step frees is kept for the next step.
+
+glibc hands large blocks back to the system as soon as they are free, and the next step faults every page of them in
+again: 72,000 faults and about a seventh of the time of a step at width 256, 4 blocks, 16 × 256 bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+"""mallopt's numbers for them, in malloc.h."""
+KEPT = 1 << 30
+LARGEST_HEAP_BLOCK = 32 << 20
+"""The most that glibc takes for the second."""
+
+
+def keep_freed_memory() -> None:
+    """For a program at its start, not for a library; what the user asked of malloc stays, other systems too."""
+    if any(name in os.environ for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")):
+        return
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # no glibc: nothing to set
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(MMAP_THRESHOLD, LARGEST_HEAP_BLOCK)
+        mallopt(TRIM_THRESHOLD, KEPT)
