@@ -66,11 +66,11 @@ class _Boom(torch.autograd.Function):
         parts = (torch.split(whole, ROWS) for whole in (z, of_z, gradient))
         for rows, out, upper in zip(*parts, strict=True):
             wide = next(saved)
-            u = upper[:, None].expand(-1, chunks, -1).reshape(wide.shape)
+            u = upper[:, None].expand(-1, chunks, -1)
             if ctx.p:
-                u = apply_kept(u, next(saved), ctx.p)
+                u = apply_kept(u.reshape(wide.shape), next(saved), ctx.p).view_as(u)
             # 1.702 of the argument and 1/1.702 of the sum cancel.
-            u = torch.ops.aten.silu_backward(u, wide)
+            u = torch.ops.aten.silu_backward(u, wide.view(u.shape)).flatten(1)
             torch.mm(u, weight, out=out)
             of_weight.addmm_(u.t(), rows)
             of_bias.add_(u.sum(0))
