@@ -195,6 +195,14 @@ def test_use_of_an_edited_recipe_is_refused(trained, tmp_path, capsys):
 def test_a_lone_hyphen_is_standard_input_only_where_a_text_is_expected(trained, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run(["pack", str(trained), "-o", "-"]) in (0, 2) and not (tmp_path / "<standard input>").exists()
+    (tmp_path / "t.txt").write_text("some text")
+    for command in (["score", str(trained), "t.txt", "--html"], ["inspect", "attention", str(trained), "t.txt"]):
+        capsys.readouterr()
+        assert run([*command, "-o", "-"]) == 0 and capsys.readouterr().out.startswith("<!doctype html>")
+    assert not (tmp_path / "<standard input>").exists() and not (tmp_path / "-").exists()
+    (tmp_path / "long.txt").write_bytes(bytes(50_001))
+    assert run(["score", "nowhere", "long.txt", "--html"]) == 2  # said before a model is loaded
+    assert "at most 50,000" in capsys.readouterr().err
     done = subprocess.run(
         [*HEADCOUNT, "score", str(trained), "--json", "-"], input=b"some text", capture_output=True, check=False
     )

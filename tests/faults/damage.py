@@ -235,7 +235,9 @@ def foreign(folder: Path, recipe: Path, count: int) -> Outcome:
 
 
 def not_finite(folder: Path, recipe: Path, count: int) -> Outcome:
-    """Row 11: a loss that is NaN or infinite: weights, moments and state stay as they were; no such checkpoint."""
+    """Row 11: a loss that is NaN or infinite, or a finite one whose gradient is not: weights, moments and state stay as
+    they were; no such checkpoint.
+    """
     objective, publish, outcome = ShaRnn.objective, checkpoint.publish, Outcome()
     steps, kept = 2 * count + 2, {}
     calls = {"now": 0}
@@ -244,8 +246,10 @@ def not_finite(folder: Path, recipe: Path, count: int) -> Outcome:
         loss, after = objective(self, tokens, state, progress)
         calls["now"] += 1
         if calls["now"] % 2 == 0 and calls["now"] <= 2 * count:
-            factor = (math.nan, math.inf, -math.inf)[calls["now"] % 3]
-            loss = Loss({"nll": loss.parts["nll"] * factor}, {"nll": 1.0})
+            nll, factor = loss.parts["nll"], (math.nan, math.inf, -math.inf, None)[calls["now"] // 2 % 4]
+            # The root's slope at 0 is infinite.
+            wrong = nll + (0 * nll).abs().sqrt() if factor is None else nll * factor
+            loss = Loss({"nll": wrong}, {"nll": 1.0})
         return loss, after
 
     def keeping(where, step, what):

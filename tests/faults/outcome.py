@@ -17,11 +17,12 @@ class Outcome:
 
     @contextlib.contextmanager
     def one(self, name: object) -> Iterator[None]:
-        """Try one thing: an assertion that fails inside counts as wrong and does not stop the campaign."""
+        """Try one thing: what is raised inside counts as wrong and does not stop the campaign."""
         self.tried += 1
         try:
             yield
-        except AssertionError as error:
-            self.wrong.append(f"{name}: {str(error).splitlines()[0] if str(error) else 'assertion failed'}")
+        except Exception as error:  # whatever it is, it is not what the row promises
+            said = str(error).splitlines()[0] if str(error) else "failed"
+            self.wrong.append(f"{name}: {type(error).__name__}: {said}")
         else:
             self.right += 1

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 from pathlib import Path
 
 context = multiprocessing.get_context("forkserver")
@@ -79,14 +80,18 @@ def file_limit(size):
 
 
 def signal_at(number, place, times=1):
-    """Signals that arrive at a certain place: `step N`, `save`, `evaluate` or `begin`."""
+    """Signals that arrive at a certain place: `step N`, `save`, `evaluate` or `begin`; after `time SECONDS`; or at
+    step N with nobody at the other end of standard error: `unheard N`.
+    """
     from headcount.learn import checkpoint, trainer
 
     def send():
         for _ in range(times):
             os.kill(os.getpid(), number)
 
-    if place == "begin":
+    if place.startswith("time"):
+        threading.Timer(float(place.split()[1]), send).start()
+    elif place == "begin":
         fit = trainer.Trainer.fit
         trainer.Trainer.fit = lambda self: (send(), fit(self))[1]
     elif place == "save":
@@ -96,6 +101,10 @@ def signal_at(number, place, times=1):
         measure = trainer.measure
         trainer.measure = lambda *a, **k: (send(), measure(*a, **k))[1]
     else:
+        if place.startswith("unheard"):
+            reader, writer = os.pipe()
+            os.dup2(writer, 2)
+            os.close(reader)
         target, one_step = int(place.split()[1]), trainer.Trainer._one_step
 
         def signalled(self):

@@ -52,6 +52,14 @@ def test_a_signal_saves_and_exits(tmp_path, tiny_recipe, whole, number, place):
     assert not leftovers(run)
 
 
+def test_ctrl_c_that_also_ends_the_reader_of_what_is_said_saves_too(tmp_path, tiny_recipe, whole):
+    run, log = tmp_path / "stopped", tmp_path / "log"
+    assert train(tiny_recipe, run, log, fault=("signal_at", signal.SIGINT, "unheard 5")) == 130
+    assert checkpoint.steps_in(run / "checkpoints")[-1] == 5
+    assert processes.run(["resume", run], log) == 0
+    assert_same(run, whole)
+
+
 def test_a_second_signal_stops_at_once_and_loses_nothing(tmp_path, tiny_recipe, whole):
     run, log = tmp_path / "stopped", tmp_path / "log"
     assert train(tiny_recipe, run, log, fault=("signal_at", signal.SIGINT, "step 5", 2)) == 130

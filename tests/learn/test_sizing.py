@@ -80,5 +80,19 @@ def test_train_says_what_it_chose_and_what_it_expects(text_file, tmp_path, monke
     said = capsys.readouterr().err
     assert "for 0.1 minutes here: 1 block of" in said and "in twice the time about" in said
     assert run.recipe.model["width"] == timed[-1] and math.isfinite(run.figures()[0]["value"])
-    hc.train(text_file, run=tmp_path / "own", minutes=0.1, set=["model.width=24", "evaluate.limit=256"])
-    assert timed[-1] == 24 and "minutes here" not in capsys.readouterr().err  # a choice of one's own is kept
+    read = (run.recipe.train.steps or 0) * run.recipe.batches.streams * run.recipe.batches.segment
+    assert f"{read / 1e6:,.2f} MB to read" in said
+    for own in ("model.width=24", "model.attention=[]", "batches.streams=4"):  # a choice of one's own is kept
+        hc.train(text_file, run=tmp_path / own, minutes=0.1, set=[own, "evaluate.limit=256"])
+        assert "minutes here" not in capsys.readouterr().err
+
+
+def test_what_is_expected_counts_only_the_time_that_is_left_for_learning():
+    size = sizing.choose(1, 10**8)
+    all_of_it = int(60 / size.seconds_per_byte)
+    whole, half = (sizing.said(size, 1, 10**8, 1.0, read).splitlines()[1] for read in (all_of_it, all_of_it // 2))
+    bits = [float(line.split("about ")[1].split()[0]) for line in (whole, half)]
+    assert bits[0] < bits[1] == pytest.approx(sizing.table()[0](size.parameters, all_of_it / 2, 10**8), abs=0.006)
+    assert "no wider" not in sizing.said(size, 1, 10**8, 1.0, 10**6)
+    small = sizing.choose(100, 100_000)
+    assert "the text has only 100,000 bytes" in sizing.said(small, 100, 100_000, 1.0, 10**6)

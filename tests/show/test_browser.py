@@ -12,6 +12,7 @@ from headcount.cli import run
 
 webdriver = pytest.importorskip("selenium.webdriver")
 By = pytest.importorskip("selenium.webdriver.common.by").By
+Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no chromium and chromedriver here")
@@ -21,6 +22,12 @@ pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no chromium an
 def folder(trained):
     for what in ("attention", "neurons"):
         assert run(["inspect", what, str(trained / "one"), str(trained / "my.txt"), "--limit", "400"]) == 0
+    one, two = str(trained / "one"), str(trained / "two")
+    (trained / "short.txt").write_bytes((trained / "my.txt").read_bytes()[:3_000] + "é – 日本".encode())
+    short = str(trained / "short.txt")
+    assert run(["score", one, short, "--html", "-o", f"{one}/scored.html"]) == 0
+    assert run(["score", one, short, "--html", "--against", two, "-o", f"{one}/difference.html"]) == 0
+    assert run(["compare", one, two, "-o", f"{one}/compare.html"]) == 0
     return trained / "one"
 
 
@@ -58,13 +65,14 @@ def click(browser, element):
 def test_the_slider_shows_what_was_written_at_each_step(browser, folder):
     opened(browser, folder / "report.html")
     slider, step, text = (one(browser, f".samples {s}") for s in ("input", ".step", ".text"))
-    shown = {}
-    for place in range(3):
-        browser.execute_script(
-            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", slider, place
-        )
+    shown = {step.text.split(" ·")[0]: text.text}
+    for _ in range(2):
+        slider.send_keys(Keys.ARROW_LEFT)
         shown[step.text.split(" ·")[0]] = text.text
-    assert list(shown) == ["step 2", "step 4", "step 6"] and len(set(shown.values())) == 3
+    assert list(shown) == ["step 6", "step 4", "step 2"] and len(set(shown.values())) == 3
+    assert slider.get_attribute("aria-valuetext").startswith("step 2")
+    click(browser, slider)  # the middle of it
+    assert step.text.startswith("step 4")
 
 
 def test_the_heat_map_shows_what_was_expected(browser, folder):
@@ -75,6 +83,20 @@ def test_the_heat_map_shows_what_was_expected(browser, folder):
     assert f"byte {byte.get_attribute('data-at')}:" in box.text and "bits" in box.text
     assert len(every(browser, ".candidates li")) == 10
     assert "on" in byte.get_attribute("class").split()
+    webdriver.ActionChains(browser).move_to_element(every(browser, ".heated b[data-at]")[42]).perform()
+    assert "byte 42:" in box.text
+    one(browser, ".heated .heat").send_keys(Keys.ARROW_LEFT)
+    assert "byte 41:" in box.text
+
+
+def test_what_was_expected_can_be_seen_wherever_one_points(browser, folder):
+    opened(browser, folder / "scored.html")
+    for place in (0, 1_500, -1):
+        click(browser, every(browser, ".heated b[data-at]")[place])
+        seen = "const r = arguments[0].getBoundingClientRect(); return r.top >= 0 && r.bottom <= window.innerHeight"
+        assert browser.execute_script(seen, one(browser, ".candidates"))
+    # Every byte of the last character is there, not only its first.
+    assert len(every(browser, ".candidates li")) == 30 and "\\xe6" in one(browser, ".candidates").text
 
 
 def test_tabs_change_what_runs_along_the_bottom(browser, folder):
@@ -112,9 +134,16 @@ def test_another_unit_tints_the_text_otherwise(browser, folder):
     assert tints() != before
 
 
-@pytest.mark.parametrize("page", ["report", "attention", "neurons"])
+@pytest.mark.parametrize("page", ["report", "attention", "neurons", "scored", "difference", "compare"])
 def test_no_page_is_wider_than_a_phone_or_complains(browser, folder, page):
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     opened(browser, folder / f"{page}.html")
-    browser.set_window_size(500, 900)  # the narrowest that headless Chromium allows
     assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    cut = """return [...document.querySelectorAll("svg.plot text")].filter((t) => {
+        const text = t.getBoundingClientRect(), box = t.closest("svg").getBoundingClientRect();
+        return text.width && (text.left < box.left - 1 || text.right > box.right + 1);
+    }).map((t) => t.textContent)"""
+    assert browser.execute_script(cut) == []  # what a plot says is not cut off at its edge
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

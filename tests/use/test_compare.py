@@ -73,3 +73,5 @@ def test_a_run_without_a_figure_and_a_run_named_twice(runs, capsys):
     assert run(["compare", "short", "long", "--json"]) == 0
     groups = json.loads(capsys.readouterr().out)
     assert groups[0]["rows"][0]["figure"]["value"] > 0
+    (group,) = compare(["long"])
+    assert group.differs == "no figure was measured"

@@ -85,7 +85,7 @@ def _name_standard_input(arguments: Sequence[str]) -> list[str]:
     for place, argument in enumerate(named):
         before = named[place - 1] if place else ""
         if argument == "-" and named[0] in ("train", "generate", "score", "inspect"):
-            is_value = before.startswith("--") and before not in ("--json", "--html")
+            is_value = before.startswith("-") and before not in ("-", "--json", "--html")
             named[place] = argument if is_value else STANDARD_INPUT
     return named
 

@@ -17,7 +17,10 @@ def compare(
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Runs side by side: a table, and a page with their curves (compare.html); what cannot be ranked is not."""
+    """Runs side by side: a table, and a page with their curves; what cannot be ranked is not.
+
+    The page is compare.html; with --json there is one only if --output names it.
+    """
     from headcount import durable
     from headcount.errors import RequestError
     from headcount.show.compared import COLUMNS, cells, compared_page
@@ -34,9 +37,10 @@ def compare(
             title = f"Not comparable with these: {group.differs}" if group.differs else "Comparable, best first"
             print(f"{title}\nmeasured on {group.measured_on}\n")
             print(_aligned([list(COLUMNS), *(cells(row) for row in group.rows)]) + "\n")
-    file = output or Path("compare.html")
-    durable.write_text(file, compared_page(groups))
-    say(f"{file}: the curves")
+    file = output or (None if json else Path("compare.html"))
+    if file is not None:
+        durable.write_text(file, compared_page(groups))
+        say(f"{file}: the curves")
 
 
 def _aligned(rows: list[list[str]]) -> str:

@@ -22,7 +22,7 @@ def inspect(
     device: Device = None,
 ) -> None:
     """Look inside a model while it reads a text: a page to click on (attention.html, neurons.html in the run)."""
-    from headcount import durable
+    from headcount.cli.pages import put
     from headcount.cli.score import open_text
     from headcount.errors import RequestError
     from headcount.show import inspected
@@ -38,5 +38,4 @@ def inspect(
     else:
         page = inspected.neurons_page(lm, read, inside.units(lm, read))
     file = output or (Path(source) / f"{what}.html" if lm.run else Path(f"{what}.html"))
-    durable.write_text(file, page)
-    print(file)
+    put(page, file)

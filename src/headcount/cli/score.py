@@ -34,6 +34,7 @@ def score(
     The page goes to --output, else into a pipe; on a terminal it becomes a file named after the text.
     """
     from headcount.errors import RequestError
+    from headcount.show.scored import require_short
     from headcount.use.load import load
 
     if html and json:
@@ -41,6 +42,8 @@ def score(
     if not html and (against is not None or output is not None):
         raise RequestError("--against and --output belong to --html")
     data = open_text(text)
+    if html:
+        require_short(len(data))
     lm = load(source, checkpoint=checkpoint, device=device)
     if html:
         _write_page(lm, data.tobytes(), text, load(against, device=device) if against else None, output)
@@ -62,17 +65,12 @@ def open_text(text: str) -> Bytes:
 
 
 def _write_page(lm: LanguageModel, text: bytes, name: str, other: LanguageModel | None, output: Path | None) -> None:
-    from headcount import durable
+    from headcount.cli.pages import put
     from headcount.show.scored import difference_page, scored_page
 
     stem = "text" if name == STANDARD_INPUT else Path(name).name
     page = scored_page(lm, text, stem) if other is None else difference_page(lm, other, text, stem)
-    if output is None and not sys.stdout.isatty():
-        print(page, end="")
-        return
-    file = output or Path(f"{stem}.html")
-    durable.write_text(file, page)
-    print(file)
+    put(page, output or Path(f"{stem}.html" if sys.stdout.isatty() else "-"))
 
 
 def _print_lines(lm: LanguageModel, data: Bytes, json: bool) -> None:

@@ -38,10 +38,9 @@ def conclude(run: Run, *, json: bool) -> None:
     from headcount.measure.figure import Figure
     from headcount.use.train import say
 
-    best = run.best()
-    figures = [figure for figure in run.figures() if figure["model"]["step"] == best]
-    if figures:
-        print(jsons.dumps(figures[-1]) if json else Figure(**figures[-1]), flush=True)
+    figure = run.own_figure()
+    if figure:
+        print(jsons.dumps(figure) if json else Figure(**figure), flush=True)
     place = shlex.quote(str(run.path))
     _write_report(run)
     say("\nWhat to type next:")
@@ -63,7 +62,7 @@ def _write_report(run: Run) -> None:
     file = run.path / "report.html"
     try:
         durable.write_text(file, report([run.path]))
-    except OSError as error:
-        say(f"the report could not be written to {file}: {error.strerror}")
+    except (OSError, UnicodeError) as error:
+        say(f"the report could not be written to {file}: {error}")
     else:
         say(f"\nThe report, for a browser: {file}")

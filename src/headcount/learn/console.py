@@ -12,6 +12,8 @@ from headcount.learn.device import memory_in_use
 from headcount.learn.events import Event
 
 SECONDS_BETWEEN_LINES = 10.0
+SHOWN = 60
+"""Characters of a sample that stand in a line."""
 
 
 class PatientConsole(Console):
@@ -62,6 +64,8 @@ class ConsoleSink:
             )
         elif kind == "skipped":
             self.say(f"step {event['step']:,} skipped: a loss or gradient is not finite ({event['in_row']} in a row)")
+        elif kind in ("saved", "sampled", "finished") and not self.console.is_terminal:
+            self.say(_plain(event))
         elif kind == "save_failed":
             self.say(f"step {event['at']:,}: no checkpoint could be written: {event['why']}; going on")
 
@@ -83,3 +87,12 @@ class ConsoleSink:
             done = event["step"]
             left = event["seconds"] / done * (self.steps - done)
             self.say(f"step {done:,}/{self.steps:,} · {line} · {left:,.0f} s left")
+
+
+def _plain(event: Event) -> str:
+    """A line for a log: what a person at a terminal sees by other means."""
+    if event["event"] == "saved":
+        return f"step {event['step']:,}: saved"
+    if event["event"] == "sampled":
+        return f"step {event['step']:,}: it writes {event['text'][:SHOWN]!r}"
+    return f"step {event['at']:,}: finished after {event['seconds']:,.0f} seconds of training"

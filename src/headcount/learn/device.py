@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import os
+import platform
 import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -47,6 +50,22 @@ class Device:
             "threads": torch.get_num_threads(),
             "bfloat16": self.bfloat16,
         }
+
+
+def machine() -> dict[str, str]:
+    """What a reader of a report wants to know of the computer: none of it decides about bits."""
+    found = {"system": f"{platform.system()} {platform.machine()}", "processor": _processor()}
+    found["cores"] = str(os.cpu_count())
+    if hasattr(os, "sysconf"):  # Windows does not tell
+        found["memory"] = f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB"
+    return {**found, "date": datetime.date.today().isoformat()}
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line for line in lines if line.startswith("model name")).partition(":")[2].strip()
+    return platform.processor() or "unknown"
 
 
 def choose(name: str | None = None) -> Device:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -33,12 +34,18 @@ class Interruption:
     def _caught(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None:
             if os.isatty(2):
-                os.write(2, b"\x1b[?25h")  # the live line had hidden the cursor
+                _say(b"\x1b[?25h")  # the live line had hidden the cursor
             os._exit(128 + number)  # the checkpoints on the disk are whole whenever this happens
         self.signal = number
-        os.write(2, self.says)  # safe inside a handler
+        _say(self.says)
 
     def check(self) -> None:
         """Raise if a signal came."""
         if self.signal is not None:
             raise Interrupted(self.signal)
+
+
+def _say(words: bytes) -> None:
+    """Safe inside a handler; whoever read standard error may have got the same signal and be gone."""
+    with contextlib.suppress(OSError):
+        os.write(2, words)

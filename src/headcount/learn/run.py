@@ -16,6 +16,7 @@ from headcount.errors import RequestError, nearest
 from headcount.learn import checkpoint, events, lock
 from headcount.measure.figure import Figure
 from headcount.recipe import Recipe
+from headcount.text import corpora
 
 
 class Run:
@@ -116,6 +117,18 @@ class Run:
                 os.close(descriptor)
         except OSError as error:  # the figure is right all the same, and is printed
             print(f"the figure could not be kept in {self.figures_file}: {error.strerror}", file=sys.stderr)
+
+    def own_figure(self) -> dict[str, Any] | None:
+        """What the run is worth: of its best checkpoint's figures on its own held-out split the one on most bytes."""
+        own = corpora.display_name(self.recipe.corpus)
+        best = self.best()
+        found = [
+            figure
+            for figure in self.figures()
+            if figure["model"]["step"] == best
+            and (figure["corpus"]["name"], figure["corpus"]["split"]) == (own, "valid")
+        ]
+        return max(reversed(found), key=lambda figure: figure["bytes"], default=None)  # the newest of equal ones
 
     def figures(self) -> list[dict[str, Any]]:
         """Every figure ever measured on this run."""

@@ -111,10 +111,16 @@ def table() -> tuple[Law, tuple[TimedSize, ...]]:
 
 def choose(minutes: float, text: int, slowness: float = 1.0) -> TimedSize:
     """The size that is expected to do best in so many minutes; `slowness` is this machine's time over the table's."""
-    widest = _fit(text).width if text < BY_LENGTH[-2].below else math.inf
     sizes = table()[1]
-    fitting = [size for size in sizes if size.width <= widest] or sizes[:1]
+    fitting = [size for size in sizes if size.width <= _widest(text)] or sizes[:1]
     return min(fitting, key=lambda size: expected(size, minutes, text, slowness))
+
+
+def _widest(text: int) -> float:
+    """What a text of so many bytes can feed: the table comes from a long one, and a law of it knows no learning by
+    heart.
+    """
+    return _fit(text).width if text < BY_LENGTH[-2].below else math.inf
 
 
 def expected(size: TimedSize, minutes: float, text: int, slowness: float = 1.0) -> float:
@@ -145,19 +151,26 @@ def recipe_for(text: int, size: Size | None = None) -> Recipe:
     )
 
 
-def is_of(config: Any, size: Size) -> bool:
-    """Whether a model is of this size: `--set` may have made it another."""
-    return all(getattr(config, key, None) == getattr(size, key) for key in ("width", "blocks", "window", "boom"))
+def is_of(recipe: Recipe, size: Size) -> bool:
+    """Whether a recipe is of this size: `--set`, or a text that is short, may have made it another."""
+    plain = recipe.to_dict()
+    wanted = size.tables()
+    return all(plain[table][key] == value for table, keys in wanted.items() for key, value in keys.items())
 
 
-def said(size: TimedSize, minutes: float, text: int, slowness: float) -> str:
-    """What was chosen, what it is expected to give, and what twice the time would."""
-    read = minutes * 60 / (size.seconds_per_byte * slowness)
+def said(size: TimedSize, minutes: float, text: int, slowness: float, read: int) -> str:
+    """What was chosen, how much it will read, what is expected of it, and what twice the time would give."""
+    law, sizes = table()
     blocks = "1 block" if size.blocks == 1 else f"{size.blocks} blocks"
-    twice = expected(choose(2 * minutes, text, slowness), 2 * minutes, text, slowness)
+    # Evaluations and samples take as long in twice the time.
+    learning = read * size.seconds_per_byte * slowness
+    longer = choose(2 * minutes, text, slowness)
+    twice = law(longer.parameters, (minutes * 60 + learning) / (longer.seconds_per_byte * slowness), text)
+    best = min(sizes, key=lambda other: expected(other, minutes, text, slowness))
+    short = f"; no wider, because the text has only {text:,} bytes" if best.width > size.width else ""
     return (
         f"for {minutes:g} minutes here: {blocks} of {size.width}, {size.streams} streams, a window of {size.window} "
-        f"({size.parameters / 1e6:.2f}M parameters), {read / 1e6:,.2f} MB to read, {read / text:.2g} times the text\n"
-        f"expected: about {expected(size, minutes, text, slowness):.2f} bits per byte if the text is like enwik8, where"
-        f" this was measured; in twice the time about {twice:.2f}"
+        f"({size.parameters / 1e6:.2f}M parameters), {read / 1e6:,.2f} MB to read, {read / text:,.2f} times the text"
+        f"{short}\nexpected: about {law(size.parameters, read, text):.2f} bits per byte if the text is like enwik8, "
+        f"where this was measured; in twice the time about {twice:.2f}"
     )

@@ -20,7 +20,7 @@ from torch import Tensor
 from headcount.errors import Interrupted, TrainingError
 from headcount.learn import checkpoint, optimisers, schedules
 from headcount.learn.checkpoint import Checkpoint
-from headcount.learn.device import Device, peak_memory
+from headcount.learn.device import Device, machine, peak_memory
 from headcount.learn.events import MetricsLog, Sink, cut
 from headcount.learn.interrupt import Interruption
 from headcount.learn.plan import Plan
@@ -150,7 +150,7 @@ class Trainer:
         """Begin at step 0: drawn from the seed, or with given weights, which are kept as the checkpoint of step 0."""
         cut(self.run.metrics_file, 0)
         self.run.set_best(None)
-        self.emit("started", at=0, fingerprint=self.device.fingerprint())
+        self.emit("started", at=0, fingerprint=self.device.fingerprint(), machine=machine())
         if weights is not None:
             self.learner.model.load_state_dict(dict(weights))
             self.run.checkpoints.mkdir(exist_ok=True)
@@ -165,7 +165,7 @@ class Trainer:
         self.ended_before = self.step if self.step == record["recipe"]["train"]["steps"] else None
         cut(self.run.metrics_file, self.step)
         self.run.set_best(self.best)
-        self.emit("resumed", at=self.step, fingerprint=self.device.fingerprint())
+        self.emit("resumed", at=self.step, fingerprint=self.device.fingerprint(), machine=machine())
 
     def fit(self) -> None:
         """Train to the last step."""

@@ -22,7 +22,7 @@ def drawing(parts: Sequence[Part]) -> str:
         bottom = height - 20 - row * (ROW + GAP)
         drawn.append(_layer(part, times, bottom, widest))
     return (
-        f'<svg class="plot" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="the layers of the model">'
+        f'<svg class="plot" viewBox="0 0 {WIDTH} {height}" role="group" aria-label="the layers of the model">'
         f"{''.join(drawn)}</svg>"
     )
 
@@ -56,10 +56,13 @@ def _layer(part: Part, times: int, bottom: float, widest: int) -> str:
     notes = " → ".join(f"{size:,}" for size in part.sizes) + (f" · {times} times" if times > 1 else "")
     carried = f"carries {part.state:,} numbers" if part.state else ""
     looks = f"looks back over {part.looks_back:,} bytes" if part.looks_back else ""
-    beside = " · ".join(filter(None, (looks, carried)))
+    beside = [line for line in (looks, carried) if line]
+    top = middle + 5 - 8.5 * len(beside)
+    lines = "".join(
+        f'<text class="tick" x="380" y="{top + 17 * (i + 1):g}">{escape(line)}</text>' for i, line in enumerate(beside)
+    )
     return (
         f'<polygon class="layer c{colour}" points="{" ".join(right + left[::-1])}"/>'
         f'<text class="inside" x="{CENTRE}" y="{middle + 5}" text-anchor="middle">{escape(part.name)}</text>'
-        f'<text class="beside-layer" x="380" y="{middle - (4 if beside else -5)}">{escape(notes)}</text>'
-        f'<text class="tick" x="380" y="{middle + 14}">{escape(beside)}</text>'
+        f'<text class="beside-layer" x="380" y="{top:g}">{escape(notes)}</text>{lines}'
     )

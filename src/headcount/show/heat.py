@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,16 +48,26 @@ def name_of(piece: bytes) -> str:
     return "".join(f"\\x{byte:02x}" for byte in piece)
 
 
-def coloured(text: bytes, values: npt.NDArray[np.float64], *, clamp: float = CLAMP, unit: str = "bits") -> str:
-    """The text as spans, warm above 0 and cool below; a character has the sum of its bytes."""
+def coloured(
+    text: bytes,
+    values: npt.NDArray[np.float64],
+    *,
+    clamp: float = CLAMP,
+    unit: str = "bits",
+    of: Callable[[npt.NDArray[np.float64]], Any] = np.sum,
+) -> str:
+    """The text as spans, warm above 0 and cool below; a character has the sum of its bytes, or another value `of` them.
+
+    With the arrow keys one goes from span to span.
+    """
     parts = []
     for begin, end, shown in units(text):
-        value = float(values[begin:end].sum())
+        value = float(of(values[begin:end]))
         hue = "--cool" if value < 0 else "--heat"
         strength = min(abs(value) / clamp, 1.0) * 0.85
         style = f' style="background:rgba(var({hue}),{strength:.2f})"' if strength >= 0.005 else ""
         parts.append(f'<b data-at="{begin}"{style} title="{value:.2f} {unit}">{escape(shown)}</b>')
-    return f'<div class="text heat">{"".join(parts)}</div>'
+    return f'<div class="text heat" tabindex="0" role="group" aria-label="the text">{"".join(parts)}</div>'
 
 
 def scale(low: str, high: str, *, signed: bool = False) -> str:

@@ -22,8 +22,8 @@ def attention_page(lm: LanguageModel, text: bytes, heads: list[Head]) -> str:
             f'<svg class="ruler" viewBox="0 0 1000 46" preserveAspectRatio="none" role="img" '
             f'aria-label="weights over the memory"></svg>'
             f'<div class="scale"><span>{reach - 1:,} bytes back</span><span>the row just written</span></div>'
-            f'<div class="beside places"><p class="about">Click a byte: the places that were read to predict it '
-            f"light up above and stand on the ruler.</p></div></div>"
+            f'<div class="beside places" aria-live="polite"><p class="about">Click a byte, or go there with the arrow '
+            f"keys: the places that were read to predict it light up above and stand on the ruler.</p></div></div>"
         )
         sections.append(Section(f"Where it looks{of}", f"{len(text):,} bytes, a memory of {reach:,} rows.", body))
         sections.append(Section(f"How far back{of}", "Share of the weight at each distance.", _distances(head)))
@@ -79,7 +79,7 @@ def neurons_page(lm: LanguageModel, text: bytes, units: list[Unit]) -> str:
     first = units[0].values if units else np.zeros(len(text))
     body = (
         f'<p><select data-units aria-label="unit">{options}</select></p>'
-        f"{heat.coloured(text, first, clamp=1.0, unit='')}"
+        f"{heat.coloured(text, first, clamp=1.0, unit='', of=lambda values: values[-1])}"
         f"{heat.scale('-1', '+1', signed=True)}"
     )
     rows = [(u.feature, u.layer, str(u.number), f"{u.correlation:+.3f}") for u in units]

@@ -29,8 +29,8 @@ def page(title: str, sections: Iterable[Section], data: dict[str, Any] | None = 
         f"<section><h2>{escape(s.title)}</h2>{f'<p class=about>{s.about}</p>' if s.about else ''}\n{s.body}</section>"
         for s in sections
     )
-    # "</script>" inside a string would end the element, and U+2028 is no JSON to old parsers.
-    payload = json.dumps(data or {}, ensure_ascii=True, allow_nan=False).replace("</", "<\\/")
+    # "</script>" inside a string would end the element, and "<!--<script>" would keep it from ending.
+    payload = json.dumps(data or {}, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

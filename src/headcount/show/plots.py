@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headcount.show.page import escape
 
 WIDTH, HEIGHT = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 58, 18, 12, 46
+LEFT, RIGHT, TOP, BOTTOM = 68, 30, 14, 52
 COLOURS = 6
 """Classes c0 … c5 of the style sheet."""
 
@@ -65,12 +65,12 @@ def bar_chart(bars: Sequence[tuple[str, float, str]], label: str) -> str:
     """Horizontal bars: name, length, and what is written beside it."""
     longest = max((value for _, value, _ in bars), default=0) or 1
     rows = "".join(
-        f'<div class="bar"><span class="name">{escape(name)}</span>'
+        f'<div class="bar" role="listitem"><span class="name">{escape(name)}</span>'
         f'<span class="track"><span class="fill" style="width:{100 * value / longest:.1f}%"></span></span>'
         f'<span class="value">{escape(note)}</span></div>'
         for name, value, note in bars
     )
-    return f'<div class="bars" role="img" aria-label="{escape(label)}">{rows}</div>'
+    return f'<div class="bars" role="list" aria-label="{escape(label)}">{rows}</div>'
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -103,12 +103,12 @@ def _axes(
         for v in y_ticks
     ]
     below = [
-        f'<text class="tick" x="{x_at(v):.1f}" y="{floor + 20}" text-anchor="middle">{short(v)}</text>' for v in x_ticks
+        f'<text class="tick" x="{x_at(v):.1f}" y="{floor + 21}" text-anchor="middle">{short(v)}</text>' for v in x_ticks
     ]
     names = (
         f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">'
         f"{escape(x_label)}</text>"
-        f'<text class="label" transform="translate(14 {(TOP + floor) / 2}) rotate(-90)" text-anchor="middle">'
+        f'<text class="label" transform="translate(17 {(TOP + floor) / 2}) rotate(-90)" text-anchor="middle">'
         f"{escape(y_label)}</text>"
     )
     return "".join(grid) + "".join(below) + names

@@ -50,25 +50,33 @@ def _figures(runs: Sequence[Run]) -> Section:
     """Every run's own figure, largest thing on the page."""
     bodies = []
     for run in runs:
-        best = run.best()
-        found = [f for f in run.figures() if f["model"]["step"] == best]
+        figure = run.own_figure()
         name = f"<p class=protocol>{escape(str(run.path))}</p>" if len(runs) > 1 else ""
-        if not found:
-            last = [e for e in run.events() if e["event"] == "evaluated"][-1:]
-            there = (
-                f"{last[0]['bits_per_byte']:.4f} at step {last[0]['step']:,}, still training" if last else "none yet"
-            )
-            bodies.append(f"{name}<p class=protocol>No figure yet: {there}.</p>")
+        if figure is None:
+            evaluated = [e for e in run.events() if e["event"] == "evaluated"]
+            last = [f"; step {e['step']:,} was evaluated at {e['bits_per_byte']:.4f}" for e in evaluated[-1:]]
+            bodies.append(f"{name}<p class=protocol>No figure yet: it has not come to its end{''.join(last)}.</p>")
             continue
-        figure = found[-1]
         line = str(Figure(**figure)).partition(" · ")[2]
         bodies.append(
             f'{name}<div class="figure">{figure["value"]:.4f} <small>bits per byte</small></div>'
             f"<p class=protocol>{escape(line)}</p><pre class=wrap>{escape(figure['command'])}</pre>"
+            + _other_figures([other for other in run.figures() if other != figure])
         )
     return Section(
         "The figure", "Never without the protocol it was measured by; the command gives it again.", "".join(bodies)
     )
+
+
+def _other_figures(figures: Sequence[dict[str, Any]]) -> str:
+    """What else was measured on the run, newest first."""
+    if not figures:
+        return ""
+    rows = []
+    for figure in reversed(figures):
+        value, _, line = str(Figure(**figure)).partition(" · ")
+        rows.append((value, line))
+    return f"<p class=about>Also measured on it:</p>{table(rows, ('figure', 'how and on what'))}"
 
 
 def _written(run: Run, events: Sequence[dict[str, Any]], of: str, data: dict[str, Any]) -> Section:
@@ -91,7 +99,7 @@ def _written(run: Run, events: Sequence[dict[str, Any]], of: str, data: dict[str
         about,
         f'<div class="samples"><input type="range" data-samples="{len(data["samples"]) - 1}" min="0" '
         f'max="{len(drawn) - 1}" value="{len(drawn) - 1}" aria-label="saved step">'
-        f'<p class="step about">step {last["step"]:,}</p>'
+        f'<p class="step about" aria-live="polite">step {last["step"]:,}</p>'
         f'<div class="text"><i>{escape(prompt)}</i>{escape(last["text"])}</div></div>',
     )
 
@@ -117,7 +125,8 @@ def heat_section(lm: LanguageModel, text: bytes, title: str, data: dict[str, Any
     body = (
         f'<div class="heated" data-expected="{number}">{heat.coloured(text, bits)}'
         f"{heat.scale('0 bits: it was certain', f'{heat.CLAMP:g} bits: a guess among 256')}"
-        f'<div class="beside candidates"><p class="about">Point at a byte: the ten likeliest come here.</p></div></div>'
+        f'<div class="beside candidates" aria-live="polite"><p class="about">Point at a byte, or go there with the '
+        f"arrow keys: the ten likeliest come here.</p></div></div>"
     )
     about = f"{len(text):,} bytes, {bits.mean():.3f} bits per byte from an empty state. The warmer, the more bits."
     return Section(title, about, body)
@@ -145,7 +154,9 @@ def _made_of(run: Run, events: Sequence[dict[str, Any]], of: str) -> list[Sectio
     started = next((e for e in reversed(events) if e["event"] in ("started", "resumed")), None)
     ended = next((e for e in reversed(events) if e["event"] == "finished"), None)
     last = next((e for e in reversed(events) if e["event"] == "step"), None)
-    machine = [(name.replace("_", " "), str(value)) for name, value in (started or {}).get("fingerprint", {}).items()]
+    begun = started or {}
+    told = {**begun.get("machine", {}), **begun.get("fingerprint", {})}
+    machine = [(name.replace("_", " "), str(value)) for name, value in told.items()]
     if last:
         machine.append(("learnt from", f"{last['bytes']:,} bytes in {last['seconds']:,.0f} seconds of training"))
     if ended and ended.get("memory"):

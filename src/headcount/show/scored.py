@@ -16,14 +16,14 @@ MOST = 50_000
 
 def scored_page(lm: LanguageModel, text: bytes, name: str) -> str:
     """Bits of every byte, and the ten likeliest at its place."""
-    _require_short(text)
+    require_short(len(text))
     data: dict[str, Any] = {"expected": []}
     return page(f"{name} by {lm.path}", [heat_section(lm, text, "Bits of every byte", data)], data)
 
 
 def difference_page(lm: LanguageModel, other: LanguageModel, text: bytes, name: str) -> str:
     """Where one model is surer than another."""
-    _require_short(text)
+    require_short(len(text))
     bits, others = lm.score(text), other.score(text)
     clamp = heat.CLAMP_DIFFERENCE
     body = heat.coloured(text, bits - others, clamp=clamp) + heat.scale(
@@ -36,8 +36,9 @@ def difference_page(lm: LanguageModel, other: LanguageModel, text: bytes, name: 
     return page(f"{name}: {lm.path} against {other.path}", [Section("The difference, byte by byte", about, body)])
 
 
-def _require_short(text: bytes) -> None:
-    if not text:
+def require_short(size: int) -> None:
+    """Refuse a text that cannot be drawn."""
+    if not size:
         raise RequestError("the text is empty: there is nothing to colour")
-    if len(text) > MOST:
-        raise RequestError(f"the text has {len(text):,} bytes: a page takes at most {MOST:,}; cut it with head -c")
+    if size > MOST:
+        raise RequestError(f"the text has {size:,} bytes: a page takes at most {MOST:,}; cut it with head -c")

@@ -60,7 +60,7 @@ def compare(paths: Sequence[str]) -> list[Group]:
         keys = {key for path in waiting for key in figures[path]}
         if not keys:
             rows = tuple(_row(path, None) for path in waiting)
-            groups.append(Group("nothing yet", "no figure was measured" if groups else "", rows))
+            groups.append(Group("nothing yet", "no figure was measured", rows))
             break
         # The largest group; of equal ones the one on more bytes.
         key = max(keys, key=lambda k: (sum(k in figures[p] for p in waiting), k[1], k))

@@ -139,14 +139,15 @@ def _plan_for_minutes(request: Request, minutes: float, device: Device, interrup
     interruption.check()
     say(f"timing steps to fit {minutes:g} minutes")
     timing = calibrate.time_steps(plan, device, interruption)
-    if text and size and sizing.is_of(plan.config, size):
+    if text and size and sizing.is_of(plan.recipe, size):
         slowness = timing.step / plan.bytes_per_step / size.seconds_per_byte
         better = sizing.choose(minutes, text, slowness)
         if better != size:
             size, plan = better, settle(request.recipe(better), say, minutes=True)
             timing = calibrate.time_steps(plan, device, interruption)
             slowness = timing.step / plan.bytes_per_step / size.seconds_per_byte
-        say(sizing.said(size, minutes, text, slowness))
+        read = timing.steps_in(minutes, plan) * plan.bytes_per_step
+        say(sizing.said(size, minutes, text, slowness, read))
     return plan.with_steps(timing.steps_in(minutes, plan))
 
 
@@ -238,7 +239,7 @@ def _fit(
     _sweep(run)
     recipe = plan.recipe
     with device.own_generators(), ConsoleSink(recipe.train.steps or 0) as console:
-        board = tensorboard.sink_for(run.path / "tensorboard")
+        board = tensorboard.sink_for(run.path / "tensorboard", saved.record["step"] if saved else 0, console.say)
         trainer = Trainer(run, plan, device, [console, *([board] if board else [])], interruption)
         console.say(
             f"{run.path}: {recipe.model['kind']}, {count_parameters(trainer.learner.model):,} parameters, {device}"

@@ -10,17 +10,32 @@ function element(tag, text, parent) {
   return made;
 }
 
+// Calls show(begin, end) with the bytes of the character that the pointer or the arrow keys have come to.
 function onByte(root, events, show) {
   const text = root.querySelector(".heat");
+  const spans = all("b[data-at]", text);
+  let current = -1;
+  const choose = (index) => {
+    spans[current]?.classList.remove("on");
+    current = index;
+    spans[current].classList.add("on");
+    const begin = Number(spans[current].dataset.at);
+    show(begin, current + 1 < spans.length ? Number(spans[current + 1].dataset.at) : Infinity);
+  };
+  const indices = new Map(spans.map((span, index) => [span, index]));
   for (const event of events) {
     text.addEventListener(event, ({ target }) => {
-      const span = target.closest("b[data-at]");
-      if (!span) return;
-      all("b.on", text).forEach((other) => other.classList.remove("on"));
-      span.classList.add("on");
-      show(Number(span.dataset.at));
+      const index = indices.get(target.closest("b[data-at]"));
+      if (index !== undefined) choose(index);
     });
   }
+  text.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    choose(Math.min(Math.max(current + by, 0), spans.length - 1));
+    spans[current].scrollIntoView({ block: "nearest" });
+  });
 }
 
 // Buttons that show one of several panels.
@@ -39,7 +54,9 @@ for (const slider of all("input[data-samples]")) {
     const { step, prompt, text, bits } = samples[Number(slider.value)];
     const place = slider.parentElement;
     const measured = bits ? ` · ${bits.toFixed(3)} bits per byte` : "";
-    place.querySelector(".step").textContent = `step ${step.toLocaleString("en")}${measured}`;
+    const said = `step ${step.toLocaleString("en")}${measured}`;
+    place.querySelector(".step").textContent = said;
+    slider.setAttribute("aria-valuetext", said);
     const box = place.querySelector(".text");
     box.textContent = "";
     element("i", prompt, box);
@@ -53,8 +70,7 @@ for (const slider of all("input[data-samples]")) {
 for (const root of all("[data-expected]")) {
   const { names, bytes, bits, candidates } = data.expected[Number(root.dataset.expected)];
   const box = root.querySelector(".candidates");
-  onByte(root, ["mouseover", "click"], (at) => {
-    box.textContent = "";
+  const one = (at) => {
     const about = element("p", `byte ${at.toLocaleString("en")}: `, box);
     element("code", names[bytes[at]], about);
     about.append(` took ${bits[at].toFixed(2)} bits. The likeliest were`);
@@ -65,6 +81,10 @@ for (const root of all("[data-expected]")) {
       element("code", names[byte], item);
       item.append(` ${(mille / 10).toFixed(1)} %`);
     }
+  };
+  onByte(root, ["mouseover", "click"], (begin, end) => {
+    box.textContent = "";
+    for (let at = begin; at < Math.min(end, bytes.length); at += 1) one(at);
   });
 }
 
