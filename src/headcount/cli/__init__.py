@@ -6,6 +6,7 @@ Data goes to standard output, everything said to a person to standard error. Exi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
@@ -15,7 +16,7 @@ from pathlib import Path
 from cyclopts import App, CycloptsError
 
 from headcount import __version__
-from headcount.cli.options import STANDARD_INPUT
+from headcount.cli.options import STANDARD_INPUT, STANDARD_OUTPUT
 from headcount.errors import HeadcountError
 from headcount.learn.malloc import keep_freed_memory
 
@@ -50,7 +51,7 @@ for _order, (_name, _help) in enumerate(COMMANDS.items()):
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; whatever goes wrong is one sentence."""
-    given = _name_standard_input(sys.argv[1:] if arguments is None else arguments)
+    given = _name_streams(sys.argv[1:] if arguments is None else arguments)
     try:
         app(given, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
@@ -79,19 +80,24 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _name_standard_input(arguments: Sequence[str]) -> list[str]:
-    """A lone `-` where a text is expected: the parser would take it for an option. The value of an option stays."""
+def _name_streams(arguments: Sequence[str]) -> list[str]:
+    """A lone `-` where a text is expected, or a page is to go: the parser would take it for an option."""
     named = list(arguments)
     for place, argument in enumerate(named):
         before = named[place - 1] if place else ""
-        if argument == "-" and named[0] in ("train", "generate", "score", "inspect"):
-            is_value = before.startswith("-") and before not in ("-", "--json", "--html")
+        if argument != "-":
+            continue
+        if before in ("-o", "--output") and named[0] in ("score", "inspect", "report"):
+            named[place] = STANDARD_OUTPUT
+        elif named[0] in ("train", "generate", "score", "inspect"):
+            is_value = before.startswith("--") and before not in ("--json", "--html")
             named[place] = argument if is_value else STANDARD_INPUT
     return named
 
 
 def _say(sentence: str, code: int) -> int:
-    print(f"headcount: {sentence}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # who was to read it may be gone
+        print(f"headcount: {sentence}", file=sys.stderr, flush=True)
     return code
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 
 def put(page: str, file: Path) -> None:
-    """Write a page and say where it is; `-` is standard output."""
+    """Write a page and say where it is, unless it goes to standard output."""
     from headcount import durable
+    from headcount.cli.options import STANDARD_OUTPUT
 
-    if str(file) == "-":
+    if str(file) == STANDARD_OUTPUT:
         sys.stdout.write(page)
         return
     durable.write_text(file, page)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from headcount.cli.options import STANDARD_INPUT, Checkpoint, Device, Json, Output, Source
+from headcount.cli.options import STANDARD_INPUT, STANDARD_OUTPUT, Checkpoint, Device, Json, Output, Source
 
 if TYPE_CHECKING:
     from headcount.text.corpora import Bytes
@@ -70,7 +70,7 @@ def _write_page(lm: LanguageModel, text: bytes, name: str, other: LanguageModel 
 
     stem = "text" if name == STANDARD_INPUT else Path(name).name
     page = scored_page(lm, text, stem) if other is None else difference_page(lm, other, text, stem)
-    put(page, output or Path(f"{stem}.html" if sys.stdout.isatty() else "-"))
+    put(page, output or Path(f"{stem}.html" if sys.stdout.isatty() else STANDARD_OUTPUT))
 
 
 def _print_lines(lm: LanguageModel, data: Bytes, json: bool) -> None:
