@@ -41,7 +41,7 @@ def test_the_table_offers_a_choice_and_comes_from_runs():
     assert all(v > 0 for v in dataclasses.astuple(law)) and len(sizes) >= 4
     records = Path(hc.__file__).parents[2] / "docs" / "results" / "sizes.jsonl"
     measured = [json.loads(line) for line in records.read_text().splitlines()]
-    for run in measured:
+    for run in (run for run in measured if run["blocks"] == 1):
         says = law(run["parameters"], run["bytes"], 90_000_000)
         assert says == pytest.approx(run["bits_per_byte"], abs=0.08), run
 
