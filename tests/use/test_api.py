@@ -75,6 +75,8 @@ def test_a_torn_figure_does_not_swallow_the_next(trained):
     assert lm.evaluate(limit=60).bytes == 60
     assert len(trained.figures()) == before + 1 and trained.figures()[-1]["bytes"] == 60
     assert trained.own_figure()["bytes"] > 60  # a look at a few bytes does not become the run's figure
+    lm.evaluate(window=3)
+    assert trained.own_figure()["protocol"]["window"] != 3  # nor does another window
 
 
 def test_evaluate_another_text_with_limits(trained, tmp_path):

@@ -128,7 +128,9 @@ class Run:
             if figure["model"]["step"] == best
             and (figure["corpus"]["name"], figure["corpus"]["split"]) == (own, "valid")
         ]
-        return max(reversed(found), key=lambda figure: figure["bytes"], default=None)  # the newest of equal ones
+        # Training kept the first of them; what was asked for later with another window or protocol is something else.
+        alike = [f for f in found if all(f["protocol"][k] == found[0]["protocol"][k] for k in ("name", "window"))]
+        return max(reversed(alike), key=lambda figure: figure["bytes"], default=None)  # the newest of equal ones
 
     def figures(self) -> list[dict[str, Any]]:
         """Every figure ever measured on this run."""
