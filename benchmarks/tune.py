@@ -337,7 +337,7 @@ def write_table(found: list[dict[str, Any]]) -> None:
         "Written by `python -m benchmarks.tune enwik8.gz`; records in `tuning.jsonl`. Real enwik8, one seed, `carried`",
         "on the first 262,144 bytes of the validation split. The budget is work: the time of so many steps of the base",
         "(one block of 320, one head, window 256, B 8, T 128, AdamW 3e-3, β 0.9/0.99, clip 0.25, 5 % warm-up, cosine",
-        "to 5 %). `cost` is a step's time over the base's, timed in turn. Until these trials showed better, heads began",
+        "to 5 %). `cost` is a step's time over the base's, timed in turn. Until trials showed better, heads began",
         "closed: gates at 1/2, small values. † was tried by code that is gone: what it showed is the default now.",
     ]
     known = {trial.name for trial in TRIALS}
