@@ -38,10 +38,9 @@ SIZES = (
     Size(width=256, window=256, lr=3e-3),
     Size(width=320, window=256, lr=3e-3),
     Size(width=448, window=256, lr=2.5e-3),
-    Size(width=640, window=256, lr=2e-3),
     Size(width=384, blocks=2, window=384, lr=2e-3),
 )
-RUNS = {1: SIZES[:3], 3: SIZES[1:4], 10: SIZES[2:5], 30: (SIZES[4], SIZES[6]), 90: (SIZES[5],)}
+RUNS = {1: SIZES[:3], 3: SIZES[1:4], 10: SIZES[2:5], 30: (SIZES[4], SIZES[5]), 90: (SIZES[4],)}
 """Minutes, and what is trained for them."""
 
 
