@@ -89,8 +89,9 @@ def test_causality(variant):
 
 @pytest.mark.parametrize("gradients", [True, False], ids=["gradients", "no-gradients"])
 @pytest.mark.parametrize("lengths", [[1] * LENGTH, [7, 1, 30, 2, 20], [20, 40], [LENGTH]], ids=str)
-def test_whole_is_chunked_is_byte_by_byte(variant, dtype, lengths, gradients):
-    model, tokens = build(variant, dtype), draw_tokens()
+@pytest.mark.parametrize("batch", [1, 3])
+def test_whole_is_chunked_is_byte_by_byte(variant, dtype, batch, lengths, gradients):
+    model, tokens = build(variant, dtype), draw_tokens(batch)
     whole = nll_in_pieces(model, tokens, [LENGTH], gradients=True)
     pieces = nll_in_pieces(model, tokens, lengths, gradients=gradients)
     assert (whole - pieces).abs().max() <= BOUND[dtype]
@@ -202,14 +203,28 @@ def test_a_call_with_gradients_leaves_its_state_alone(variant):
 
 
 @torch.no_grad()
-def test_clone_branches(variant):
-    model, tokens = build(variant), draw_tokens()
-    _, state = model(tokens[:, :30], model.start(3))
+@pytest.mark.parametrize(("batch", "length"), [(3, 10), (1, 1)])
+def test_clone_branches(variant, batch, length):
+    model, tokens = build(variant), draw_tokens(batch)
+    _, state = model(tokens[:, :30], model.start(batch))
+    _, state = model(tokens[:, 30:31], state)
     branch = state.clone()
-    expected, _ = model(tokens[:, 30:40], state.clone())
-    model(tokens[:, 40:50], state)
-    again, _ = model(tokens[:, 30:40], branch)
+    expected, _ = model(tokens[:, 31 : 31 + length], state.clone())
+    model(tokens[:, 50 : 50 + length], state)
+    again, _ = model(tokens[:, 31 : 31 + length], branch)
     assert expected.equal(again)
+
+
+@torch.no_grad()
+def test_a_single_byte_is_read_with_the_weights_of_its_moment(variant):
+    model, tokens = build(variant), draw_tokens(1)
+    before, _ = model(tokens[:, :1], model.start(1))
+    for parameter in model.parameters():
+        parameter.data.mul_(0.9)  # behind autograd's back
+    after, _ = model(tokens[:, :1], model.start(1))
+    with torch.enable_grad():
+        expected, _ = model(tokens[:, :1], model.start(1))
+    assert not torch.allclose(before, after) and (after - expected).abs().max() <= 1e-5
 
 
 @torch.no_grad()

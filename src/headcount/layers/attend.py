@@ -28,9 +28,6 @@ def attend(query: Tensor, rows: Tensor, learnt: Tensor, mask: Tensor | None, dro
     if query.device.type == "cpu" and torch.is_grad_enabled():
         out: Tensor = _Attend.apply(query, rows.detach(), learnt, mask, dropout)  # type: ignore[no-untyped-call]
         return out
-    if query.shape[1] == 1 and query.device.type == "cpu" and not torch.is_grad_enabled():
-        # One query: the fused kernel has nothing to fuse, and only one thread works for a stream.
-        return torch.bmm(torch.softmax(torch.bmm(query, rows.transpose(1, 2)), dim=-1), rows)
     old = rows[:, : rows.shape[1] - learnt.shape[1]]
     rows = torch.cat([old, learnt], dim=1) if torch.is_grad_enabled() else rows
     values = F.dropout(rows, dropout) if dropout else rows

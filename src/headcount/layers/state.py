@@ -1,7 +1,8 @@
 """What a model carries from one call to the next: a plain nested structure of tensors.
 
 A state is a dataclass whose fields are tensors (batch first), whole numbers, flags, states, or tuples of states. The
-base class walks the fields, so that a model only declares them. Modules hold parameters and nothing else.
+base class walks the fields, so that a model only declares them. Modules hold parameters and nothing else. A field that
+is marked NOT_CARRIED is something that can be made again from the model: it goes along, but is never saved.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 T = TypeVar("T")
+NOT_CARRIED: Mapping[str, bool] = {"carried": False}
 
 
 class State:
@@ -44,14 +46,17 @@ class State:
     def to_tensors(self) -> dict[str, Tensor]:
         """A flat mapping from names to tensors; numbers and flags become tensors of no dimension."""
         flat: dict[str, Tensor] = {}
-        for field in dataclasses.fields(cast(Any, self)):
-            _flatten(field.name, getattr(self, field.name), flat)
+        for name in self._carried():
+            _flatten(name, getattr(self, name), flat)
         return flat
 
     def from_tensors(self, tensors: Mapping[str, Tensor]) -> Self:
         """The state that `to_tensors` wrote; `self` lends its structure, dtype and device."""
-        fields = {f.name: _restore(f.name, getattr(self, f.name), tensors) for f in dataclasses.fields(cast(Any, self))}
+        fields = {name: _restore(name, getattr(self, name), tensors) for name in self._carried()}
         return cast(Self, dataclasses.replace(cast(Any, self), **fields))
+
+    def _carried(self) -> list[str]:
+        return [f.name for f in dataclasses.fields(cast(Any, self)) if f.metadata.get("carried", True)]
 
 
 def _map(value: T, change: Callable[[Tensor], Tensor]) -> T:

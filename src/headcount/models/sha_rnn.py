@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, cast
 
 import torch
@@ -25,6 +25,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from headcount.layers import single
 from headcount.layers.attend import attend
 from headcount.layers.boom import boom
 from headcount.layers.dropout import dropout
@@ -32,7 +33,8 @@ from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, WindowRule
 from headcount.layers.norm import LayerNorm
 from headcount.layers.recurrent import LSTM, LSTMState
-from headcount.layers.state import State
+from headcount.layers.state import NOT_CARRIED, State
+from headcount.models import sha_rnn_single
 from headcount.models.contract import Model, ModelState, Part, Spec, count_parameters
 
 
@@ -72,9 +74,10 @@ class BlockState(State):
 
 @dataclass(kw_only=True)
 class ShaRnnState(ModelState):
-    """The state of every block."""
+    """The state of every block; and the blocks themselves as single bytes are read by them, once one was."""
 
     blocks: tuple[BlockState, ...]
+    single: tuple[sha_rnn_single.Block, ...] = field(default=(), metadata=NOT_CARRIED)
 
 
 class OverParameterised(nn.Module):
@@ -246,12 +249,23 @@ class ShaRnn(Model):
 
     def advance(self, tokens: Tensor, state: ShaRnnState) -> tuple[Tensor, ShaRnnState]:
         """Embedding, blocks; the head does the rest. Time comes first inside."""
+        if single.applies(tokens, self.head.weight) and not (self.training and self.config.dropout):
+            return self._one(int(tokens), state)
         x = self._drop(self.head.embed(tokens.t()))
         after = []
         for block, block_state in zip(self.blocks, state.blocks, strict=True):
             x, block_state = self._through(block, x, block_state)
             after.append(block_state)
         return self._drop(x).transpose(0, 1), ShaRnnState(blocks=tuple(after))
+
+    def _one(self, token: int, state: ShaRnnState) -> tuple[Tensor, ShaRnnState]:
+        """One byte of one stream."""
+        blocks = state.single or sha_rnn_single.prepare(self)
+        x, after = single.array(self.head.weight)[token], []
+        for block, block_state in zip(blocks, state.blocks, strict=True):
+            x, block_state = block(x, block_state)
+            after.append(block_state)
+        return torch.from_numpy(x)[None, None], ShaRnnState(blocks=tuple(after), single=blocks)
 
     def _through(self, block: nn.Module, x: Tensor, state: BlockState) -> tuple[Tensor, BlockState]:
         """A block; with `recompute` it keeps only what it is given, and runs again in the backward pass."""
