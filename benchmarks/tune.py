@@ -154,6 +154,17 @@ def losses_at_every_block(weight: float) -> Callable[[nn.Module], None]:
     return change
 
 
+def ngrams_to_the_head(model: Model) -> None:
+    """The vectors of n-grams also go past the blocks, straight to the head."""
+    plain = model.advance
+
+    def advance(tokens: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
+        hidden, after = plain(tokens, state)
+        return hidden + model.ngrams(tokens, state.recent), after
+
+    model.advance = advance
+
+
 @dataclass(frozen=True)
 class Trial:
     """A change of the base, by settings or by hand, and the budget in base steps."""
@@ -165,6 +176,8 @@ class Trial:
 
 
 SHORT = ("model.boom=2", "model.window=128", "batches.streams=16", "batches.segment=64")
+NGRAMS = ("model.width=256", "model.ngrams=[2, 3, 4, 5]")
+WIDE_NGRAMS = (*NGRAMS, "model.ngram_rows=11264")
 TWO_BLOCKS = ("model.boom=2", "model.width=256", "model.blocks=2")
 TRIALS = (
     Trial("base"),
@@ -218,6 +231,25 @@ TRIALS = (
     Trial("width 256, window growing 64 to 256", ("model.width=256",), growing_window(64)),
     Trial("width 256, window growing 32 to 512", ("model.width=256", "model.window=512"), growing_window(32)),
     Trial("width 256, head begins closed", ("model.width=256",), head_begins(0.0, 0.15)),
+    Trial("width 256, heads open", ("model.width=256",)),
+    Trial("width 256, n-grams of 2 … 5", NGRAMS),
+    Trial("width 256, n-grams of 2 … 5, 11,264 rows", (*NGRAMS, "model.ngram_rows=11264")),
+    Trial("width 256, n-grams of 2 … 5, 4,096 rows", (*NGRAMS, "model.ngram_rows=4096")),
+    Trial("width 256, n-grams of 2 … 5, tables begin at 0.02", NGRAMS, scaled("ngrams.table", 0.32)),
+    Trial("width 256, n-grams of 3 … 6", ("model.width=256", "model.ngrams=[3, 4, 5, 6]")),
+    Trial("width 256, n-grams of 2, 3, 4, 6", ("model.width=256", "model.ngrams=[2, 3, 4, 6]")),
+    Trial("width 256, n-grams of 2 … 9", ("model.width=256", "model.ngrams=[2, 3, 4, 5, 6, 7, 8, 9]")),
+    Trial("width 256, n-grams of 2 … 5, boom 2", (*NGRAMS, "model.boom=2")),
+    Trial("width 256, n-grams of 2 … 5, lr 4.5e-3", (*NGRAMS, "optimiser.lr=0.0045")),
+    Trial("width 256, n-grams of 2 … 5, no head", (*NGRAMS, "model.attention=[]")),
+    Trial("width 256, n-grams of 2 … 5, window 512", (*NGRAMS, "model.window=512")),
+    Trial("width 320, n-grams of 2 … 5", ("model.ngrams=[2, 3, 4, 5]",)),
+    Trial("width 192, n-grams of 2 … 5", (*NGRAMS, "model.width=192")),
+    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02", WIDE_NGRAMS),
+    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, also to the head", WIDE_NGRAMS, ngrams_to_the_head),
+    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, boom 2", (*WIDE_NGRAMS, "model.boom=2")),
+    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, lr 4e-3", (*WIDE_NGRAMS, "optimiser.lr=0.004")),
+    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, no head", (*WIDE_NGRAMS, "model.attention=[]")),
     Trial("segment 192", ("batches.segment=192",)),
     Trial("streams 6", ("batches.streams=6",)),
 )

@@ -8,8 +8,9 @@ A stack of blocks over a byte embedding E, tied to the classifier. A block turns
 
     p(next byte) = softmax(y_last · Eᵀ + b)                no final norm
 
-There are no positions: order comes from the LSTMs alone. D is the width, M the memory, σ the logistic sigmoid. The
-published sizes, figures and every place where the paper and its code disagree: recipes/paper and docs/models.md.
+There are no positions: order comes from the LSTMs alone. D is the width, M the memory, σ the logistic sigmoid. An
+option of ours adds hashed n-grams to the embedding. The published sizes, figures and every place where the paper and
+its code disagree: recipes/paper and docs/models.md.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from headcount.layers.boom import boom
 from headcount.layers.dropout import dropout
 from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, WindowRule
+from headcount.layers.ngrams import Ngrams, before_the_first, remember
 from headcount.layers.norm import LayerNorm
 from headcount.layers.recurrent import LSTM, LSTMState
 from headcount.layers.state import NOT_CARRIED, State
@@ -51,10 +53,16 @@ class ShaRnnConfig:
     window: Annotated[int, Field(ge=1, le=16_777_216, description="the most rows of memory a query sees")] = 1024
     window_rule: Annotated[WindowRule, Field(description="exact, or cut by segment as published")] = "exact"
     boom: Annotated[int, Field(ge=1, le=64, description="the Boom layer is this many times the width")] = 4
+    ngrams: Annotated[
+        tuple[int, ...], Field(description="also embed the last so many symbols, hashed; [] is none")
+    ] = ()
+    ngram_rows: Annotated[int, Field(ge=1, le=16_777_216, description="of the table of each of these orders")] = 8192
     dropout: Annotated[float, Field(ge=0, lt=1, description="at all nine places of the paper's code")] = 0.0
     eps: Annotated[float, Field(gt=0, lt=1, description="of every layer norm")] = 1e-12
     init: Annotated[Literal["desk", "paper"], Field(description="how weights are drawn")] = "desk"
-    recompute: Annotated[bool, Field(description="in training, keep less and run each block twice")] = False
+    recompute: Annotated[
+        Literal["nothing", "lstm", "blocks"], Field(description="in training, keep less of these and run them twice")
+    ] = "nothing"
     collapsed: Annotated[bool, Field(description="the value vector is finished, not over-parameterised")] = False
 
     def __post_init__(self) -> None:
@@ -62,6 +70,15 @@ class ShaRnnConfig:
             raise ValueError(f"attention = {list(self.attention)} names a block that is not in 0 … {self.blocks - 1}")
         if len(set(self.attention)) < len(self.attention):
             raise ValueError(f"attention = {list(self.attention)} names a block twice")
+        if any(not 2 <= order <= 64 for order in self.ngrams):
+            raise ValueError(f"ngrams = {list(self.ngrams)} names an order that is not in 2 … 64")
+        if self.ngrams and self.width % len(self.ngrams):
+            raise ValueError(f"ngrams = {list(self.ngrams)}: width = {self.width} is not a multiple of their number")
+
+    @property
+    def reach(self) -> int:
+        """How many symbols before the current one n-grams look at."""
+        return max(self.ngrams, default=1) - 1
 
 
 @dataclass
@@ -74,10 +91,13 @@ class BlockState(State):
 
 @dataclass(kw_only=True)
 class ShaRnnState(ModelState):
-    """The state of every block; and the blocks themselves as single bytes are read by them, once one was."""
+    """The state of every block, and what goes with it."""
 
     blocks: tuple[BlockState, ...]
+    recent: Tensor
+    """B × reach: the last symbols, for n-grams."""
     single: tuple[sha_rnn_single.Block, ...] = field(default=(), metadata=NOT_CARRIED)
+    """The blocks themselves, in the form in which they read single bytes, once they did."""
 
 
 class OverParameterised(nn.Module):
@@ -188,7 +208,7 @@ class Block(nn.Module):
         def norm() -> LayerNorm:
             return LayerNorm(config.width, config.eps)
 
-        self.dropout = config.dropout
+        self.dropout, self.recompute_lstm = config.dropout, config.recompute == "lstm"
         self.start_norm, self.lstm = norm(), LSTM(config.width)
         self.attention = Attention(config) if looks_back else None
         if looks_back:
@@ -197,7 +217,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, state: BlockState) -> tuple[Tensor, BlockState]:
         """T × B × D and a state to T × B × D and the state after it."""
-        h, lstm = self.lstm(self.start_norm(x), state.lstm)
+        h, lstm = self.lstm(self.start_norm(x), state.lstm, self.recompute_lstm)
         h, memory = self._drop(h), state.memory
         if self.attention is not None:
             query = self.mid_norm(h)
@@ -220,6 +240,7 @@ class ShaRnn(Model):
         super().__init__()
         self.config = config
         self.head = TiedSoftmax(config.vocabulary, config.width)
+        self.ngrams = Ngrams(config.ngrams, config.ngram_rows, config.width) if config.ngrams else None
         self.blocks = nn.ModuleList(Block(config, i in config.attention) for i in range(config.blocks))
         initialise(self, config)
 
@@ -239,7 +260,8 @@ class ShaRnn(Model):
                     Memory.empty(batch, config.width if i in config.attention else 0, reach, like),
                 )
                 for i in range(config.blocks)
-            )
+            ),
+            recent=before_the_first(batch, config.reach, like.device),
         )
 
     def longest_segment(self, window: int | None = None) -> int | None:
@@ -250,26 +272,33 @@ class ShaRnn(Model):
     def advance(self, tokens: Tensor, state: ShaRnnState) -> tuple[Tensor, ShaRnnState]:
         """Embedding, blocks; the head does the rest. Time comes first inside."""
         if single.applies(tokens, self.head.weight) and not (self.training and self.config.dropout):
-            return self._one(int(tokens), state)
-        x = self._drop(self.head.embed(tokens.t()))
+            return self._one(tokens, state)
+        x = self._drop(self._embed(tokens, state).transpose(0, 1))
         after = []
         for block, block_state in zip(self.blocks, state.blocks, strict=True):
             x, block_state = self._through(block, x, block_state)
             after.append(block_state)
-        return self._drop(x).transpose(0, 1), ShaRnnState(blocks=tuple(after))
+        recent = remember(state.recent, tokens)
+        return self._drop(x).transpose(0, 1), ShaRnnState(blocks=tuple(after), recent=recent)
 
-    def _one(self, token: int, state: ShaRnnState) -> tuple[Tensor, ShaRnnState]:
+    def _embed(self, tokens: Tensor, state: ShaRnnState) -> Tensor:
+        """B × T tokens to B × T × D vectors."""
+        x: Tensor = self.head.embed(tokens)
+        return x if self.ngrams is None else x + self.ngrams(tokens, state.recent)
+
+    def _one(self, token: Tensor, state: ShaRnnState) -> tuple[Tensor, ShaRnnState]:
         """One byte of one stream."""
         blocks = state.single or sha_rnn_single.prepare(self)
-        x, after = single.array(self.head.weight)[token], []
+        x, after = single.array(self._embed(token, state))[0, 0], []
         for block, block_state in zip(blocks, state.blocks, strict=True):
             x, block_state = block(x, block_state)
             after.append(block_state)
-        return torch.from_numpy(x)[None, None], ShaRnnState(blocks=tuple(after), single=blocks)
+        recent = remember(state.recent, token)
+        return torch.from_numpy(x)[None, None], ShaRnnState(blocks=tuple(after), recent=recent, single=blocks)
 
     def _through(self, block: nn.Module, x: Tensor, state: BlockState) -> tuple[Tensor, BlockState]:
-        """A block; with `recompute` it keeps only what it is given, and runs again in the backward pass."""
-        if not (self.config.recompute and torch.is_grad_enabled()):
+        """A block; where blocks are recomputed it keeps only what it is given, and runs again in the backward pass."""
+        if self.config.recompute != "blocks" or not torch.is_grad_enabled():
             return cast(tuple[Tensor, BlockState], block(x, state))
         return cast(tuple[Tensor, BlockState], checkpoint(block, x, state, use_reentrant=False))
 
@@ -298,6 +327,9 @@ class ShaRnn(Model):
     def outline(self) -> tuple[Part, ...]:
         """Embedding, the blocks, the tied classifier."""
         config, parts = self.config, [Part("embedding", (self.config.vocabulary, self.config.width))]
+        if config.ngrams:
+            orders = ", ".join(map(str, config.ngrams))
+            parts.append(Part(f"n-grams of {orders}", (config.ngram_rows, config.width), state=config.reach))
         for i in range(config.blocks):
             parts.append(Part("LSTM", (config.width, config.width), i, state=2 * config.width))
             if i in config.attention:
@@ -333,7 +365,7 @@ class ShaRnn(Model):
             parameters_in_use=count_parameters(self.finished()),
             heads=heads,
             receptive_field=None,
-            state_bytes=element * width * (2 * config.blocks + heads * config.window),
+            state_bytes=element * width * (2 * config.blocks + heads * config.window) + 8 * config.reach,
             flops=recurrent + dense + looking_back,
             recurrent_flops=recurrent,
         )
