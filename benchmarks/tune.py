@@ -178,6 +178,8 @@ class Trial:
 SHORT = ("model.boom=2", "model.window=128", "batches.streams=16", "batches.segment=64")
 NGRAMS = ("model.width=256", "model.ngrams=[2, 3, 4, 5]")
 WIDE_NGRAMS = (*NGRAMS, "model.ngram_rows=11264")
+NARROW_NGRAMS = (*NGRAMS, "model.width=192", "model.ngram_rows=16384")
+NARROWEST_NGRAMS = (*NGRAMS, "model.width=128", "model.ngram_rows=26624")
 TWO_BLOCKS = ("model.boom=2", "model.width=256", "model.blocks=2")
 TRIALS = (
     Trial("base"),
@@ -250,6 +252,13 @@ TRIALS = (
     Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, boom 2", (*WIDE_NGRAMS, "model.boom=2")),
     Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, lr 4e-3", (*WIDE_NGRAMS, "optimiser.lr=0.004")),
     Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, no head", (*WIDE_NGRAMS, "model.attention=[]")),
+    Trial("n-grams of 2 … 5, 11,264 rows, boom 2, lr 2e-3", (*WIDE_NGRAMS, "model.boom=2", "optimiser.lr=0.002")),
+    Trial("n-grams of 2 … 5, 11,264 rows, boom 1", (*WIDE_NGRAMS, "model.boom=1")),
+    Trial("n-grams of 2 … 5, 11,264 rows, boom 2, streams 16", (*WIDE_NGRAMS, "model.boom=2", "batches.streams=16")),
+    Trial("n-grams of 2 … 5, 16,384 rows, width 192, boom 2", (*NARROW_NGRAMS, "model.boom=2")),
+    Trial("n-grams of 2 … 5, 16,384 rows, width 192", NARROW_NGRAMS),
+    Trial("n-grams, 16,384 rows, width 192, boom 2, lr 2e-3", (*NARROW_NGRAMS, "model.boom=2", "optimiser.lr=0.002")),
+    Trial("n-grams, 26,624 rows, width 128, boom 2, lr 3e-3", (*NARROWEST_NGRAMS, "model.boom=2")),
     Trial("segment 192", ("batches.segment=192",)),
     Trial("streams 6", ("batches.streams=6",)),
 )
