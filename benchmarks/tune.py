@@ -317,6 +317,7 @@ def varied(recipe: Recipe) -> dict[str, Any]:
     """What trials vary, by `table.key`, defaults included."""
     whole = recipe.to_dict()
     whole["model"] = asdict(configure(whole["model"], 256)[1])
+    del whole["model"]["recompute"]  # it changes nothing but memory
     tables = ("model", "batches", "optimiser", "schedule")
     named = {f"{table}.{key}": value for table in tables for key, value in whole[table].items()}
     return {"seed": recipe.seed, **json.loads(json.dumps(named))}
@@ -347,7 +348,7 @@ def records(file: Path = RECORDS) -> list[dict[str, Any]]:
 
 def whole_runs() -> list[str]:
     """The section of whole runs, if there are any."""
-    found, desk = records(WHOLE), varied(read(DESK))
+    found, desk, defaults = records(WHOLE), varied(read(DESK)), varied(from_dict(BASE, ()))
     if not found:
         return []
     lines = [
@@ -361,7 +362,9 @@ def whole_runs() -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for r in sorted(found, key=lambda r: r["bits_per_byte"]):
-        changes = [f"{key} = {value}" for key, value in r["settings"].items() if desk.get(key) != value]
+        # What had no key when a run was made is as its default has it.
+        had = {key: r["settings"].get(key, defaults[key]) for key in desk}
+        changes = [f"{key} = {value}" for key, value in had.items() if desk[key] != value]
         changed = ", ".join([*changes, *filter(None, [r["note"]])])
         lines.append(
             f"| {changed or 'nothing'} | {r['bits_per_byte']:.4f} | {r['parameters']:,} | {r['steps']:,} "

@@ -214,7 +214,7 @@ def _starting_from(recipe: Recipe, weights: Weights | None) -> Recipe:
         {"model": {"kind": weights.kind, **asdict(weights.config)}},
     )
     # How weights were drawn and what is dropped while training may change; what they are the weights of may not.
-    changed = [line for line in changed if not line.startswith(("model.init ", "model.dropout "))]
+    changed = [line for line in changed if not line.startswith(("model.init ", "model.dropout ", "model.recompute "))]
     if changed:
         raise RequestError(f"the weights of --from belong to another model: {'; '.join(changed)}")
     return recipe.replace("train", initial=weights.sha256)
