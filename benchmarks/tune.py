@@ -19,22 +19,19 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-
+from benchmarks.trials import TRIALS, Trial
 from headcount.learn import device as devices
 from headcount.learn.plan import Plan, settle
 from headcount.learn.run import Run
 from headcount.learn.trainer import Learner
 from headcount.measure.protocols import measure
 from headcount.models import configure
-from headcount.models.contract import Loss, Model, ModelState, count_parameters
+from headcount.models.contract import count_parameters
 from headcount.recipe import Recipe, from_dict, read
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -50,218 +47,6 @@ BASE = {
 }
 TIMED = 40
 """Steps of base and trial that are timed in turn."""
-
-
-def forget_bias(value: float) -> Callable[[nn.Module], None]:
-    """Both biases of every forget gate begin at half of this."""
-
-    def change(model: nn.Module) -> None:
-        for name, parameter in model.named_parameters():
-            if name.endswith(("bias_ih_l0", "bias_hh_l0")):
-                width = len(parameter) // 4
-                with torch.no_grad():
-                    parameter[width : 2 * width] = value / 2
-
-    return change
-
-
-def timescales(longest: float) -> Callable[[nn.Module], None]:
-    """Forget gates begin so that units remember for 1 … `longest` steps, and input gates the other way round."""
-
-    def change(model: nn.Module) -> None:
-        for name, parameter in model.named_parameters():
-            if name.endswith("bias_ih_l0"):
-                width = len(parameter) // 4
-                spread = torch.empty(width).uniform_(1.0, longest - 1.0).log()
-                with torch.no_grad():
-                    parameter[:width] = -spread
-                    parameter[width : 2 * width] = spread
-
-    return change
-
-
-def orthogonal(model: nn.Module) -> None:
-    """Recurrent matrices begin orthogonal, gate by gate."""
-    for name, parameter in model.named_parameters():
-        if name.endswith("weight_hh_l0"):
-            for gate in parameter.chunk(4):
-                nn.init.orthogonal_(gate)
-
-
-def head_begins(gates: float, value: float) -> Callable[[nn.Module], None]:
-    """Gates of queries and keys begin at σ(gates); values at about ±σ(value)·tanh(value), signs drawn."""
-
-    def change(model: nn.Module) -> None:
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                if name.endswith(("query_gate", "key_gate")):
-                    parameter.fill_(gates)
-                if name.endswith("value.mix.bias"):
-                    width = len(parameter) // 2
-                    parameter[:width] = value * torch.randint(0, 2, (width,)).mul(2).sub(1)
-                    parameter[width:] = value
-
-    return change
-
-
-def scaled(ending: str, factor: float) -> Callable[[nn.Module], None]:
-    """Parameters by the end of their name begin larger."""
-
-    def change(model: nn.Module) -> None:
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                if name.endswith(ending):
-                    parameter.mul_(factor)
-
-    return change
-
-
-def growing_window(first: int) -> Callable[[nn.Module], None]:
-    """The head's window grows from `first` to the Config's over the first half, in four steps."""
-
-    def change(model: Model) -> None:
-        plain, last = model.objective, model.config.window
-
-        def objective(tokens: Tensor, state: ModelState, progress: float) -> tuple[Loss, ModelState]:
-            for block in state.blocks:
-                block.memory.window = round(first * (last / first) ** (min(int(8 * progress), 4) / 4))
-            return plain(tokens, state, progress)
-
-        model.objective = objective
-
-    return change
-
-
-def losses_at_every_block(weight: float) -> Callable[[nn.Module], None]:
-    """Block l of n also predicts, through the same head, until l/2n of training, as in the character Transformer."""
-
-    def change(model: Model) -> None:
-        plain, passed = model.objective, []
-        for block in model.blocks[:-1]:
-            block.register_forward_hook(lambda block, given, returned: passed.append(returned[0]))
-
-        def objective(tokens: Tensor, state: ModelState, progress: float) -> tuple[Loss, ModelState]:
-            passed.clear()
-            loss, after = plain(tokens, state, progress)
-            parts = {"nll": loss.parts["nll"]}
-            for number, hidden in enumerate(passed, start=1):
-                if progress < number / (2 * len(model.blocks)):
-                    parts[f"block {number}"] = model.head.nll(hidden.transpose(0, 1), tokens[:, 1:]).mean()
-            return Loss(parts, {name: 1.0 if name == "nll" else weight for name in parts}), after
-
-        model.objective = objective
-
-    return change
-
-
-def ngrams_to_the_head(model: Model) -> None:
-    """The vectors of n-grams also go past the blocks, straight to the head."""
-    plain = model.advance
-
-    def advance(tokens: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
-        hidden, after = plain(tokens, state)
-        return hidden + model.ngrams(tokens, state.recent), after
-
-    model.advance = advance
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A change of the base, by settings or by hand, and the budget in base steps."""
-
-    name: str
-    settings: tuple[str, ...] = ()
-    change: Callable[[nn.Module], None] | None = None
-    budget: int = 2_000
-
-
-SHORT = ("model.boom=2", "model.window=128", "batches.streams=16", "batches.segment=64")
-NGRAMS = ("model.width=256", "model.ngrams=[2, 3, 4, 5]")
-WIDE_NGRAMS = (*NGRAMS, "model.ngram_rows=11264")
-NARROW_NGRAMS = (*NGRAMS, "model.width=192", "model.ngram_rows=16384")
-NARROWEST_NGRAMS = (*NGRAMS, "model.width=128", "model.ngram_rows=26624")
-TWO_BLOCKS = ("model.boom=2", "model.width=256", "model.blocks=2")
-TRIALS = (
-    Trial("base"),
-    Trial("base, another seed", ("seed=2",)),
-    Trial("forget bias 1", change=forget_bias(1.0)),
-    Trial("clip 1", ("optimiser.clip=1.0",)),
-    Trial("lr 4.5e-3", ("optimiser.lr=0.0045",)),
-    Trial("segment 64", ("batches.segment=64",)),
-    Trial("streams 4", ("batches.streams=4",)),
-    Trial("streams 16, lr 4e-3", ("batches.streams=16", "optimiser.lr=0.004")),
-    Trial("window 128", ("model.window=128",)),
-    Trial("window 512", ("model.window=512",)),
-    Trial("no head", ("model.attention=[]",)),
-    Trial("width 256", ("model.width=256",)),
-    Trial("width 384", ("model.width=384",)),
-    Trial("boom 2", ("model.boom=2",)),
-    Trial("boom 8", ("model.boom=8",)),
-    Trial("lr 2e-3", ("optimiser.lr=0.002",)),
-    Trial("linear to 0", ("schedule.kind=linear", "schedule.floor=0.0")),
-    Trial("cosine to 0", ("schedule.floor=0.0",)),
-    Trial("beta2 0.999", ("optimiser.betas=[0.9, 0.999]",)),
-    Trial("beta2 0.95", ("optimiser.betas=[0.9, 0.95]",)),
-    Trial("beta1 0.8", ("optimiser.betas=[0.8, 0.99]",)),
-    Trial("weight decay 0.1", ("optimiser.weight_decay=0.1",)),
-    Trial("orthogonal recurrent matrices", change=orthogonal),
-    Trial("timescales to 30", change=timescales(30.0)),
-    Trial("two blocks of 256, head in the first", ("model.width=256", "model.blocks=2")),
-    Trial("boom 1", ("model.boom=1",)),
-    Trial("width 256, lr 4e-3", ("model.width=256", "optimiser.lr=0.004")),
-    Trial("width 256, boom 2, lr 4e-3", ("model.width=256", "model.boom=2", "optimiser.lr=0.004")),
-    Trial("boom 2, window 128", ("model.boom=2", "model.window=128")),
-    Trial("short: boom 2, streams 16, segment 64, window 128", SHORT),
-    Trial("short: lr 4e-3", (*SHORT, "optimiser.lr=0.004")),
-    Trial("short: width 256, lr 4e-3", (*SHORT, "model.width=256", "optimiser.lr=0.004")),
-    Trial("short: boom 1", (*SHORT, "model.boom=1")),
-    Trial(
-        "short: forget bias 1, linear to 0", (*SHORT, "schedule.kind=linear", "schedule.floor=0.0"), forget_bias(1.0)
-    ),
-    Trial("short: streams 32, segment 32", (*SHORT, "batches.streams=32", "batches.segment=32")),
-    Trial("short: window 64", (*SHORT, "model.window=64")),
-    Trial("boom 2, another seed", ("model.boom=2", "seed=2")),
-    Trial("boom 2, head in the second of two blocks of 256", (*TWO_BLOCKS, "model.attention=[1]")),
-    Trial("boom 2, two blocks of 256, head in the first", TWO_BLOCKS),
-    Trial("boom 2, two blocks of 256, losses at every block", TWO_BLOCKS, losses_at_every_block(0.3)),
-    Trial("window growing 64 to 256", change=growing_window(64)),
-    Trial("width 256, orthogonal", ("model.width=256",), orthogonal),
-    Trial("width 256, recurrent matrices × 2", ("model.width=256",), scaled("weight_hh_l0", 2.0)),
-    Trial("width 256, forget bias 1", ("model.width=256",), forget_bias(1.0)),
-    Trial("width 256, window 512", ("model.width=256", "model.window=512")),
-    Trial("width 256, window 128", ("model.width=256", "model.window=128")),
-    Trial("width 256, window growing 64 to 256", ("model.width=256",), growing_window(64)),
-    Trial("width 256, window growing 32 to 512", ("model.width=256", "model.window=512"), growing_window(32)),
-    Trial("width 256, head begins closed", ("model.width=256",), head_begins(0.0, 0.15)),
-    Trial("width 256, heads open", ("model.width=256",)),
-    Trial("width 256, n-grams of 2 … 5", NGRAMS),
-    Trial("width 256, n-grams of 2 … 5, 11,264 rows", (*NGRAMS, "model.ngram_rows=11264")),
-    Trial("width 256, n-grams of 2 … 5, 4,096 rows", (*NGRAMS, "model.ngram_rows=4096")),
-    Trial("width 256, n-grams of 2 … 5, tables begin at 0.02", NGRAMS, scaled("ngrams.table", 0.32)),
-    Trial("width 256, n-grams of 3 … 6", ("model.width=256", "model.ngrams=[3, 4, 5, 6]")),
-    Trial("width 256, n-grams of 2, 3, 4, 6", ("model.width=256", "model.ngrams=[2, 3, 4, 6]")),
-    Trial("width 256, n-grams of 2 … 9", ("model.width=256", "model.ngrams=[2, 3, 4, 5, 6, 7, 8, 9]")),
-    Trial("width 256, n-grams of 2 … 5, boom 2", (*NGRAMS, "model.boom=2")),
-    Trial("width 256, n-grams of 2 … 5, lr 4.5e-3", (*NGRAMS, "optimiser.lr=0.0045")),
-    Trial("width 256, n-grams of 2 … 5, no head", (*NGRAMS, "model.attention=[]")),
-    Trial("width 256, n-grams of 2 … 5, window 512", (*NGRAMS, "model.window=512")),
-    Trial("width 320, n-grams of 2 … 5", ("model.ngrams=[2, 3, 4, 5]",)),
-    Trial("width 192, n-grams of 2 … 5", (*NGRAMS, "model.width=192")),
-    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02", WIDE_NGRAMS),
-    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, also to the head", WIDE_NGRAMS, ngrams_to_the_head),
-    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, boom 2", (*WIDE_NGRAMS, "model.boom=2")),
-    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, lr 4e-3", (*WIDE_NGRAMS, "optimiser.lr=0.004")),
-    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, no head", (*WIDE_NGRAMS, "model.attention=[]")),
-    Trial("n-grams of 2 … 5, 11,264 rows, boom 2, lr 2e-3", (*WIDE_NGRAMS, "model.boom=2", "optimiser.lr=0.002")),
-    Trial("n-grams of 2 … 5, 11,264 rows, boom 1", (*WIDE_NGRAMS, "model.boom=1")),
-    Trial("n-grams of 2 … 5, 11,264 rows, boom 2, streams 16", (*WIDE_NGRAMS, "model.boom=2", "batches.streams=16")),
-    Trial("n-grams of 2 … 5, 16,384 rows, width 192, boom 2", (*NARROW_NGRAMS, "model.boom=2")),
-    Trial("n-grams of 2 … 5, 16,384 rows, width 192", NARROW_NGRAMS),
-    Trial("n-grams, 16,384 rows, width 192, boom 2, lr 2e-3", (*NARROW_NGRAMS, "model.boom=2", "optimiser.lr=0.002")),
-    Trial("n-grams, 26,624 rows, width 128, boom 2, lr 3e-3", (*NARROWEST_NGRAMS, "model.boom=2")),
-    Trial("segment 192", ("batches.segment=192",)),
-    Trial("streams 6", ("batches.streams=6",)),
-)
 
 
 def plan_of(trial: Trial, corpus: str) -> Plan:
