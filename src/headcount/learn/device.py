@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from headcount.errors import RequestError
+from headcount.layers.products import by_onednn
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Device:
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
             "bfloat16": self.bfloat16,
+            "products": "oneDNN" if by_onednn() else "MKL",
         }
 
 

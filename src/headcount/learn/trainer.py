@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from headcount.errors import Interrupted, TrainingError
+from headcount.layers.products import fast_products
 from headcount.learn import checkpoint, optimisers, schedules
 from headcount.learn.checkpoint import Checkpoint
 from headcount.learn.device import Device, machine, peak_memory
@@ -80,10 +81,11 @@ class Learner:
         nats, after = 0.0, []
         for rows, state in zip(self.rows, states, strict=True):
             part = tokens[rows].to(self.device.name)
-            with self.device.autocast():
-                loss, new = self.model.objective(part, state, progress)
             share = len(rows) / len(tokens)
-            torch.autograd.backward(loss.total * share)
+            with fast_products():
+                with self.device.autocast():
+                    loss, new = self.model.objective(part, state, progress)
+                torch.autograd.backward(loss.total * share)
             nats += loss.parts["nll"].item() * share
             after.append(new.detach())
         return nats, after
