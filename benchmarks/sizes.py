@@ -120,14 +120,15 @@ def write(records: list[dict[str, Any]]) -> None:
         "",
         f"L(N, D) = {law['E']:.3f} + {law['A']:.4g}/N^{law['alpha']:.2f} + {law['B']:.4g}/D^{law['beta']:.2f}",
         "",
-        "| minutes | blocks × width | window | parameters | bytes read | seconds | cores | bytes/s | bits | the law says |",
+        "| minutes | blocks × width | window | parameters | bytes read | seconds | cores | bytes/s | bits | the law |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for r in sorted(records, key=lambda r: (r["minutes"], r["parameters"])):
         says = law["E"] + law["A"] / r["parameters"] ** law["alpha"] + law["B"] / r["bytes"] ** law["beta"]
         lines.append(
             f"| {r['minutes']:g} | {r['blocks']} × {r['width']} | {r['window']} | {r['parameters']:,} | {r['bytes']:,} "
-            f"| {r['seconds']:,.0f} | {r['cores']} | {r['bytes'] / r['seconds']:,.0f} | {r['bits_per_byte']:.4f} | {says:.4f} |"
+            f"| {r['seconds']:,.0f} | {r['cores']} | {r['bytes'] / r['seconds']:,.0f} "
+            f"| {r['bits_per_byte']:.4f} | {says:.4f} |"
         )
     (RESULTS / "sizes.md").write_text("\n".join(lines) + "\n")
 
