@@ -12,7 +12,7 @@ import pooch
 import pytest
 
 from headcount.errors import DataError, RequestError
-from headcount.recipe import CorpusTable
+from headcount.tables import CorpusTable
 from headcount.text import corpora
 from headcount.text.corpora import open_corpus
 

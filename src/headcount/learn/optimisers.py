@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from headcount.learn.min_trust_lamb import MinTrustLamb
-from headcount.recipe import AdamWTable, OptimiserTable
+from headcount.tables import AdamWTable, OptimiserTable
 
 
 def build(table: OptimiserTable, model: nn.Module) -> Optimizer:

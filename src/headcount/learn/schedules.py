@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headcount.recipe import ConstantTable, CosineTable, LinearTable, ScheduleTable
+from headcount.tables import ConstantTable, CosineTable, LinearTable, ScheduleTable
 
 
 def rate(schedule: ScheduleTable, highest: float, step: int, steps: int) -> float:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from headcount import durable
 from headcount.errors import DataError, RequestError, nearest
-from headcount.recipe import CorpusTable
+from headcount.tables import CorpusTable
 
 Bytes = npt.NDArray[np.uint8]
 SPLITS = ("train", "valid", "test")
