@@ -80,9 +80,7 @@ def run(trial: Trial, corpus: str) -> dict[str, Any]:
         began = time.perf_counter()
         read = sum(learner.learn(step, steps)["predictions"] for step in range(steps))
         seconds = time.perf_counter() - began
-        measured = measure(
-            learner.model, plan.held_out(), name=plan.recipe.evaluate.protocol, start=plan.tokens.start, split="valid"
-        )
+        measured = measure(learner.model, plan.held_out(), plan.recipe.evaluate, start=plan.tokens.start, split="valid")
     return {
         "trial": trial.name,
         "head": "open",

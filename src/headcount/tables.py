@@ -42,13 +42,19 @@ class CorpusTable:
 class TokensTable:
     """How bytes become tokens."""
 
-    kind: Annotated[Literal["bytes"], Field(description="each byte is a token")] = "bytes"
+    kind: Annotated[
+        Literal["bytes", "characters", "words", "wordpieces", "legacy-txl"],
+        Field(description="each byte is a token; other kinds: docs/models.md"),
+    ] = "bytes"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchesTable:
     """How a corpus is cut into steps."""
 
+    kind: Annotated[
+        Literal["streams", "windows"], Field(description="lanes with carried state, or random windows without")
+    ] = "streams"
     streams: Annotated[int, Field(ge=1, le=65_536, description="contiguous lanes of the corpus, read side by side")] = 8
     segment: Annotated[int, Field(ge=1, le=1_048_576, description="tokens of every stream in one step")] = 128
     lengths: Annotated[
@@ -60,6 +66,8 @@ class BatchesTable:
     def __post_init__(self) -> None:
         if self.accumulate > self.streams:
             raise ValueError(f"accumulate = {self.accumulate} splits streams, and there are only {self.streams}")
+        if self.kind == "windows" and self.lengths != "fixed":
+            raise ValueError(f"windows all have the same length: lengths = {self.lengths!r} is of streams")
 
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -95,6 +103,18 @@ class MinTrustLambTable(Moments):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SgdTable:
+    """Stochastic gradient descent with momentum: v ← μ·v + g, w ← w - rate·v."""
+
+    kind: Literal["sgd"] = "sgd"
+    lr: Annotated[float, Field(gt=0, le=10, description="the highest learning rate of the schedule")] = 0.003
+    momentum: Annotated[float, Field(gt=0, lt=1, description="μ, how much of the last step goes on")] = 0.99
+    clip: Annotated[
+        float | None, Field(gt=0, description="the largest norm of all gradients together; without it any")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class WarmUp:
     """What every schedule begins with: the rate rises linearly from 0."""
 
@@ -119,6 +139,9 @@ class CosineTable(WarmUp):
 
     kind: Literal["cosine"] = "cosine"
     floor: Annotated[Share, Field(description="share of the rate that is left at the last step")] = 0.05
+    begins: Annotated[
+        Literal["after-warmup", "at-step-0"], Field(description="where the cosine begins; warming up may hide a part")
+    ] = "after-warmup"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +188,11 @@ class EvaluateTable:
     """How the figure is measured."""
 
     protocol: Annotated[str, Field(description="by name, docs/protocols.md")] = "carried"
+    segment: Annotated[int | None, Field(ge=1, le=1_048_576, description="bytes fed at once; the protocol's own")] = (
+        None
+    )
+    window: Annotated[int | None, Field(ge=1, le=16_777_216, description="other than the model's own")] = None
+    clamp: Annotated[int | None, Field(ge=1, le=16_777_216, description="distances beyond it count as it")] = None
     limit: Annotated[int | None, Field(ge=1, description="during training, read at most these bytes of valid")] = None
 
 
@@ -175,16 +203,21 @@ class PublishedTable:
     vocabulary: Annotated[int | None, Field(ge=1, description="symbols that the paper counted with")] = None
     parameters: Annotated[str | None, Field(description="as printed")] = None
     heads: Annotated[int | None, Field(ge=0, description="as printed")] = None
-    valid: Annotated[float | None, Field(gt=0, description="bits per byte as printed")] = None
-    test: Annotated[float | None, Field(gt=0, description="bits per byte as printed")] = None
+    valid: Annotated[float | None, Field(gt=0, description="as printed")] = None
+    test: Annotated[float | None, Field(gt=0, description="as printed")] = None
+    unit: Annotated[str | None, Field(description="of these figures, if not bits per byte")] = None
     protocol: Annotated[str | None, Field(description="how these figures were measured")] = None
     source: Annotated[str | None, Field(description="where they were printed")] = None
 
 
-OptimiserTable = AdamWTable | MinTrustLambTable
+OptimiserTable = AdamWTable | MinTrustLambTable | SgdTable
 ScheduleTable = ConstantTable | CosineTable | LinearTable | StepDownTable
 
-OPTIMISERS: Mapping[str, type[OptimiserTable]] = {"adamw": AdamWTable, "min-trust-lamb": MinTrustLambTable}
+OPTIMISERS: Mapping[str, type[OptimiserTable]] = {
+    "adamw": AdamWTable,
+    "min-trust-lamb": MinTrustLambTable,
+    "sgd": SgdTable,
+}
 SCHEDULES: Mapping[str, type[ScheduleTable]] = {
     "constant": ConstantTable,
     "cosine": CosineTable,

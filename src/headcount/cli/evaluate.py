@@ -17,8 +17,12 @@ def evaluate(
     *,
     text: Annotated[Path | None, Parameter(help="measure on this file instead of the run's own corpus")] = None,
     split: Annotated[str, Parameter(help="train, valid or test")] = "valid",
-    protocol: Annotated[str | None, Parameter(help="carried, merity2019; the recipe's by default")] = None,
+    protocol: Annotated[
+        str | None, Parameter(help="carried, merity2019, dai2019, alrfou2018, sliding-S; the recipe's by default")
+    ] = None,
+    segment: Annotated[int | None, Parameter(help="bytes fed at once, other than the protocol's")] = None,
     window: Annotated[int | None, Parameter(help="a window other than the model's own")] = None,
+    clamp: Annotated[int | None, Parameter(help="Transformer-XL: distances beyond it count as it")] = None,
     limit: Annotated[int | None, Parameter(help="only the first bytes")] = None,
     checkpoint: Checkpoint = None,
     device: Device = None,
@@ -28,5 +32,6 @@ def evaluate(
     from headcount.use.load import load
 
     lm = load(source, checkpoint=checkpoint, device=device)
-    figure = lm.evaluate(text, split=split, protocol=protocol, window=window, limit=limit)
+    how = {"protocol": protocol, "segment": segment, "window": window, "clamp": clamp, "limit": limit}
+    figure = lm.evaluate(text, split=split, **how)
     print(jsons.dumps(figure.to_dict()) if json else figure)

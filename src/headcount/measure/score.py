@@ -6,8 +6,10 @@ result for models whose window is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,18 +40,18 @@ def score_lanes(
     lanes: Bytes,
     *,
     start: int | None,
-    window: int | None = None,
+    limits: Mapping[str, Any] = MappingProxyType({}),
     segment: int = SEGMENT,
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[Nats]:
     """Nats of every byte of B lanes of equal length, a B × T piece at a time, every lane from an empty state.
 
     `start` is the symbol that every lane comes after; None feeds a lane's first byte without scoring it, as the papers
-    do. `check` is called before each piece and stops the scoring by raising.
+    do. `limits` go to the model's own `start`. `check` is called before each piece and stops the scoring by raising.
     """
-    segment = min(segment, model.longest_segment(window) or segment)
+    segment = min(segment, model.longest_segment(limits.get("window")) or segment)
     device = next(model.parameters()).device
-    state = model.start(len(lanes), window)
+    state = model.start(len(lanes), **limits)
     before = np.full((len(lanes), 1), start, dtype=np.int64) if start is not None else lanes[:, :1].astype(np.int64)
     with in_use(model):
         for begin in range(0 if start is not None else 1, lanes.shape[1], segment):
@@ -63,11 +65,9 @@ def score_lanes(
             before = targets[:, -1:]
 
 
-def score(
-    model: Model, text: Bytes, *, start: int, window: int | None = None, check: Callable[[], None] = lambda: None
-) -> Iterator[Nats]:
+def score(model: Model, text: Bytes, *, start: int) -> Iterator[Nats]:
     """Nats of every byte of one text, a piece at a time: N bytes are N predictions."""
-    for piece in score_lanes(model, text[None], start=start, window=window, check=check):
+    for piece in score_lanes(model, text[None], start=start):
         yield piece[0]
 
 
