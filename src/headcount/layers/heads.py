@@ -18,6 +18,11 @@ class TiedSoftmax(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
+    @property
+    def flops(self) -> int:
+        """Forward, per token."""
+        return 2 * self.weight.numel()
+
     def embed(self, tokens: Tensor) -> Tensor:
         """B × T tokens to B × T × D vectors."""
         return F.embedding(tokens, self.weight)

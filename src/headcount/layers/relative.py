@@ -1,0 +1,124 @@
+"""Attention with a term for the distance (Dai et al. 2019): s_ij = c_i·k_j + p_i·r_δ, δ = M + i - j.
+
+out = softmax(s)·v. c and p are the query twice, each with its own bias and already scaled; r has a row for every
+distance, shared by all streams. p_i·r is computed for all distances at once; row i is then needed T - 1 - i columns
+further left. Written with one spare column behind each row, the shifted matrix lies in the same memory as it is:
+element (i, j) is S·i + j + T - 1 places on. What lies right of the diagonal is another row's and is hidden. The
+published code pads, copies and reshapes.
+
+Streams are worked through a few at a time, so that scores stay in the cache, and in training only the weights are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from headcount.layers.dropout import apply_kept, draw_kept
+
+AT_ONCE = 1 << 22
+"""Scores that are worked on together, at most, if streams can be divided that far."""
+
+
+def attend_by_distance(
+    content: Tensor, place: Tensor, keys: Tensor, values: Tensor, positions: Tensor, hide: Tensor | None, p: float = 0.0
+) -> Tensor:
+    """B × H × T × D queries c and p over B × H × S × D keys and values to B × H × T × D.
+
+    `positions` is H × S × D', a row for every distance from S - 1 down to 0; `place` is D' wide. `hide` (T × S) is
+    -∞ where a key is not seen and 0 elsewhere. Dropout falls on the weights.
+    """
+    if torch.is_grad_enabled():
+        out: Tensor = _Attend.apply(content, place, keys, values, positions, hide, p)  # type: ignore[no-untyped-call]
+        return out
+    parts = [
+        torch.matmul(distance_weights(*part[:3], positions, hide), part[3])
+        for part in _few(content, place, keys, values)
+    ]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _few(*tensors: Tensor) -> list[tuple[Tensor, ...]]:
+    """The same few streams of each."""
+    streams, heads, length, _ = tensors[0].shape
+    count = max(1, AT_ONCE // (heads * length * tensors[2].shape[2]))
+    return list(zip(*(tensor.split(min(count, streams)) for tensor in tensors), strict=True))
+
+
+def _spared(streams: int, heads: int, length: int, keys: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Memory for C × H matrices of T × S with a spare column: by distance, and by key, which is the same shifted."""
+    memory = like.new_empty(streams, heads, length * (keys + 1))
+    first, last = length - 1, length - 1 + length * keys
+    memory[..., :first].zero_()  # distances that no key of the first queries has
+    memory[..., last:].zero_()
+    by_distance = memory.view(streams, heads, length, keys + 1)[..., :keys]
+    return by_distance, memory[..., first:last].unflatten(-1, (length, keys))
+
+
+def distance_weights(content: Tensor, place: Tensor, keys: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
+    """softmax(s): C × H × T × S."""
+    streams, heads, length, _ = content.shape
+    by_distance, scores = _spared(streams, heads, length, keys.shape[2], content)
+    for stream in range(streams):
+        torch.bmm(place[stream], positions.transpose(1, 2), out=by_distance[stream])
+        scores[stream].baddbmm_(content[stream], keys[stream].transpose(1, 2))
+    if hide is not None:
+        scores += hide
+    return torch.softmax(scores, dim=-1)
+
+
+class _Attend(torch.autograd.Function):
+    """With A = softmax(s), a mask K over 1 - p, W = A⊙K and out = W·v:
+
+    dA = (d·vᵀ)⊙K      dS = A⊙(dA - Σ d⊙out)      dc = dS·k      dk = dSᵀ·c      dv = Wᵀ·d
+    and with dS shifted back, S̃: dp = S̃·r      dr = Σ_streams S̃ᵀ·p
+    """
+
+    @staticmethod
+    def forward(  # noqa: PLR0913 (everything that has a gradient, one by one)
+        ctx: Any, content: Tensor, place: Tensor, keys: Tensor, values: Tensor, positions: Tensor, hide: Any, p: float
+    ) -> Tensor:
+        outs, kept = [], []
+        for part in _few(content, place, keys, values):
+            weights = distance_weights(*part[:3], positions, hide)
+            kept.append(weights)
+            if p:
+                kept.append(draw_kept(weights.shape, p))
+                weights = apply_kept(weights, kept[-1], p)
+            outs.append(torch.matmul(weights, part[3]))
+        out = torch.cat(outs)
+        ctx.save_for_backward(content, place, keys, values, positions, out, *kept)
+        ctx.p = p
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        content, place, keys, values, positions, out, *kept = ctx.saved_tensors
+        of_content, of_place, of_keys, of_values = (
+            torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in (content, place, keys, values)
+        )
+        of_positions, saved = torch.zeros_like(positions), iter(kept)
+        through = (gradient * out).sum(-1, keepdim=True)
+        parts = _few(content, place, keys, values, gradient, through, of_content, of_place, of_keys, of_values)
+        for c, q, k, v, upper, inner, to_c, to_q, to_k, to_v in parts:
+            weights = next(saved)
+            mixed, dropped = weights, None
+            if ctx.p:
+                dropped = next(saved)
+                mixed = apply_kept(weights, dropped, ctx.p)
+            by_distance, scores = _spared(*c.shape[:3], k.shape[2], c)
+            for s in range(len(c)):
+                torch.bmm(mixed[s].transpose(1, 2), upper[s], out=to_v[s])
+                torch.bmm(upper[s], v[s].transpose(1, 2), out=scores[s])
+                if dropped is not None:
+                    scores[s].copy_(apply_kept(scores[s], dropped[s], ctx.p))
+                scores[s].sub_(inner[s]).mul_(weights[s])
+                torch.bmm(scores[s], k[s], out=to_c[s])
+                torch.bmm(scores[s].transpose(1, 2), c[s], out=to_k[s])
+                torch.bmm(by_distance[s], positions, out=to_q[s])
+                of_positions.baddbmm_(by_distance[s].transpose(1, 2), q[s])
+        return of_content, of_place, of_keys, of_values, of_positions, None, None
