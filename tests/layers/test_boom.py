@@ -13,13 +13,14 @@ def inputs(rows=5):
     return [torch.randn(*shape, dtype=torch.float64).requires_grad_() for shape in shapes]
 
 
+@pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("p", [0.0, 0.4])
-def test_gradients_through_several_slices(p, monkeypatch):
+def test_gradients_through_several_slices(p, recompute, monkeypatch):
     monkeypatch.setattr(booms, "ROWS", 4)
 
     def boomed(z, weight, bias):
         torch.manual_seed(1)
-        return boom(z, weight, bias, p)
+        return boom(z, weight, bias, p, recompute)
 
     assert torch.autograd.gradcheck(boomed, inputs())
 

@@ -63,7 +63,7 @@ class ShaRnnConfig:
     eps: Annotated[float, Field(gt=0, lt=1, description="of every layer norm")] = 1e-12
     init: Annotated[Literal["desk", "paper"], Field(description="how weights are drawn")] = "desk"
     recompute: Annotated[
-        Literal["nothing", "lstm", "blocks"], Field(description="in training, keep less of these and run them twice")
+        Literal["nothing", "layers", "blocks"], Field(description="in training, keep less of these and run them twice")
     ] = "nothing"
     collapsed: Annotated[bool, Field(description="the value vector is finished, not over-parameterised")] = False
 
@@ -195,12 +195,12 @@ class Boom(nn.Module):
 
     def __init__(self, config: ShaRnnConfig) -> None:
         super().__init__()
-        self.dropout = config.dropout
+        self.dropout, self.recompute = config.dropout, config.recompute == "layers"
         self.up = nn.Linear(config.width, config.boom * config.width)
 
     def forward(self, z: Tensor) -> Tensor:
         """T × B × D to T × B × D."""
-        return boom(z, self.up.weight, self.up.bias, self.dropout if self.training else 0.0)
+        return boom(z, self.up.weight, self.up.bias, self.dropout if self.training else 0.0, self.recompute)
 
 
 class Block(nn.Module):
@@ -212,7 +212,7 @@ class Block(nn.Module):
         def norm() -> LayerNorm:
             return LayerNorm(config.width, config.eps)
 
-        self.dropout, self.recompute_lstm = config.dropout, config.recompute == "lstm"
+        self.dropout, self.recompute = config.dropout, config.recompute == "layers"
         self.start_norm, self.lstm = norm(), LSTM(config.width)
         self.attention = Attention(config) if looks_back else None
         if looks_back:
@@ -221,7 +221,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, state: BlockState) -> tuple[Tensor, BlockState]:
         """T × B × D and a state to T × B × D and the state after it."""
-        h, lstm = self.lstm(self.start_norm(x), state.lstm, self.recompute_lstm)
+        h, lstm = self.lstm(self.start_norm(x), state.lstm, self.recompute)
         h, memory = self._drop(h), state.memory
         if self.attention is not None:
             query = self.mid_norm(h)
