@@ -28,7 +28,7 @@ VARIANTS |= {
     "xl-own-biases-clamp": {**XL, "shared_biases": False, "clamp": 7, "head_width": 5},
     "xl-memory-rule-pre": {**XL, "window": 64, "window_rule": "memory", "norm": "pre", "final_norm": True},
     "xl-zeros-pre": {**XL, "memory_start": "zeros", "norm": "pre"},
-    "xl-adaptive": {**XL, "cutoffs": [60, 150], "division": 2, "tied_projections": [False, True, True]},
+    "xl-adaptive": {**XL, "cutoffs": [200, 230], "division": 2, "tied_projections": [False, True, True]},
     "xl-shaw": {**XL, "positions": "shaw"},
     "xl-sinusoid": {**XL, "positions": "sinusoid", "window": 32},
     "xl-learned": {**XL, "positions": "learned", "window": 32},
@@ -253,7 +253,7 @@ def test_select_takes_streams(variant):
 
 def test_window_can_be_overridden(variant):
     model, tokens = build(variant), draw_tokens()
-    if not model.heads:
+    if not model.heads or variant.get("memory_start") == "zeros":  # as many rows of zeros are seen as the window has
         return
     wide, _ = model(tokens, model.start(3, window=1000))
     narrow, _ = model(tokens[:, :3], model.start(3, window=3))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from headcount.errors import RequestError
+from headcount.layers.positions import frequencies
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
 from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
 
@@ -144,7 +145,7 @@ def load_transformer_xl(state_dict: Mapping[str, Tensor], config: Mapping[str, A
     model = TransformerXL.blank(ours, dtype=like.dtype, device=like.device)
     taken = _Taken(theirs)
     tensors = {**_xl_layers(taken, ours), **_xl_head(taken, ours, original)}
-    tensors["frequencies"] = taken.optional("pos_emb.inv_freq", model.frequencies)
+    tensors["frequencies"] = taken.optional("pos_emb.inv_freq", frequencies(ours.width).to(like.dtype))
     taken.refuse_the_rest()
     for name, wanted in model.state_dict().items():
         if name not in tensors or tensors[name].shape != wanted.shape:

@@ -56,7 +56,7 @@ class AdaptiveSoftmax(nn.Module):
         """`tied_projections`: for each band, whether it goes out by the projection it came in by; all do by default."""
         super().__init__()
         bounds = (0, *cutoffs, vocabulary)
-        if not cutoffs or any(low >= high for low, high in pairwise(bounds)):
+        if any(low >= high for low, high in pairwise(bounds)):
             raise ValueError(f"cutoffs = {list(cutoffs)}: must rise, and lie in 1 … {vocabulary - 1}")
         self.bounds, self.width, self.division = bounds, width, division
         self.sizes = tuple(high - low for low, high in pairwise(bounds))
@@ -75,18 +75,24 @@ class AdaptiveSoftmax(nn.Module):
         self.output_projections = nn.ParameterDict(
             {str(b): torch.empty(width, widths[b]) for b in range(bands) if self.projects and not self.tied[b]}
         )
-        self.cluster_weight = nn.Parameter(torch.empty(bands - 1, first))
-        self.cluster_bias = nn.Parameter(torch.empty(bands - 1))
+        if cutoffs:
+            self.cluster_weight = nn.Parameter(torch.empty(bands - 1, first))
+            self.cluster_bias = nn.Parameter(torch.empty(bands - 1))
         self.initialise()
 
     def initialise(self) -> None:
         """Tables and cluster rows N(0, 0.02), projections N(0, 0.01), biases 0."""
-        for table in (*self.tables, self.cluster_weight):
-            nn.init.normal_(table, std=0.02)
-        for projection in (*self.input_projections, *self.output_projections.values()):
-            nn.init.normal_(projection, std=0.01)
-        for bias in (*self.biases, self.cluster_bias):
-            nn.init.zeros_(bias)
+        for name, parameter in self.named_parameters():
+            if "bias" in name:
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.normal_(parameter, std=0.01 if "projections" in name else 0.02)
+
+    @property
+    def flops(self) -> int:
+        """Forward, per token of the first band, which most are in."""
+        first = self.tables[0].shape[1]
+        return 2 * first * (self.sizes[0] + len(self.sizes) - 1) + 2 * self.width * first * self.projects
 
     def embed(self, tokens: Tensor) -> Tensor:
         """B × T tokens to B × T × D vectors."""
@@ -149,8 +155,9 @@ class AdaptiveSoftmax(nn.Module):
 
     def _head(self, hidden: Tensor, words: Tensor, bias: Tensor) -> Tensor:
         """Logits of band 0's words and of the tail bands."""
-        weight, bias = torch.cat([words, self.cluster_weight]), torch.cat([bias, self.cluster_bias])
-        return self._logits(hidden, 0, weight, bias)
+        if len(self.sizes) > 1:
+            words, bias = torch.cat([words, self.cluster_weight]), torch.cat([bias, self.cluster_bias])
+        return self._logits(hidden, 0, words, bias)
 
     def _logits(self, hidden: Tensor, band: int, weight: Tensor, bias: Tensor) -> Tensor:
         if self.projects:

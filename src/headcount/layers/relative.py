@@ -52,10 +52,10 @@ def _spared(streams: int, heads: int, length: int, keys: int, like: Tensor) -> t
     """Memory for C × H matrices of T × S with a spare column: by distance, and by key, which is the same shifted."""
     memory = like.new_empty(streams, heads, length * (keys + 1))
     first, last = length - 1, length - 1 + length * keys
-    memory[..., :first].zero_()  # distances that no key of the first queries has
-    memory[..., last:].zero_()
-    by_distance = memory.view(streams, heads, length, keys + 1)[..., :keys]
-    return by_distance, memory[..., first:last].unflatten(-1, (length, keys))
+    memory[..., :first].zero_()  # distances that no key has
+    spare = memory.view(streams, heads, length, keys + 1)
+    spare[..., keys].zero_()  # whatever stood there might not be a number, and hiding it would not help
+    return spare[..., :keys], memory[..., first:last].unflatten(-1, (length, keys))
 
 
 def distance_weights(content: Tensor, place: Tensor, keys: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
@@ -64,7 +64,7 @@ def distance_weights(content: Tensor, place: Tensor, keys: Tensor, positions: Te
     by_distance, scores = _spared(streams, heads, length, keys.shape[2], content)
     for stream in range(streams):
         torch.bmm(place[stream], positions.transpose(1, 2), out=by_distance[stream])
-        scores[stream].baddbmm_(content[stream], keys[stream].transpose(1, 2))
+        torch.baddbmm(scores[stream], content[stream], keys[stream].transpose(1, 2), out=scores[stream])
     if hide is not None:
         scores += hide
     return torch.softmax(scores, dim=-1)

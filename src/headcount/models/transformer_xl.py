@@ -64,7 +64,7 @@ class TransformerXLConfig:
     cutoffs: Annotated[tuple[int, ...], Field(description="where the bands of an adaptive softmax begin")] = ()
     division: Annotated[int, Field(ge=1, description="band b has vectors this to the b times as narrow")] = 1
     embedding_width: Annotated[int | None, Field(ge=1, description="of the first band; width by default")] = None
-    tied_projections: Annotated[tuple[bool, ...], Field(description="by band: in and out are one; [] none is")] = ()
+    tied_projections: Annotated[tuple[bool, ...], Field(description="by band: in and out are one; [] all are")] = ()
     dropout: Annotated[float, Field(ge=0, lt=1, description="at six places")] = 0.0
     attention_dropout: Annotated[float, Field(ge=0, lt=1, description="on attention weights")] = 0.0
     eps: Annotated[float, Field(gt=0, lt=1, description="of every layer norm")] = 1e-5
@@ -179,7 +179,7 @@ class TransformerXL(Model):
         self, batch: int, window: int | None = None, clamp: int | None = None, rule: Rule | None = None
     ) -> TransformerXLState:
         """Empty memories, or memories of zeros."""
-        config, like = self.config, self.head.bias
+        config, like = self.config, self.layers[0].down.bias
         reach = config.window if window is None else window
         if config.absolute:
             reach = min(reach, config.window)
@@ -246,7 +246,7 @@ class TransformerXL(Model):
         learning = torch.is_grad_enabled()
         if learning or not kept.tables or kept.tables[0].shape[1] < rows:
             most = rows if learning else 2 * rows
-            distances = torch.arange(most - 1, -1, -1, device=self.head.bias.device)
+            distances = torch.arange(most - 1, -1, -1, device=self.layers[0].down.bias.device)
             distances = distances.clamp(max=clamp) if clamp else distances
             waves = self._drop(self._waves(distances)) if self.config.positions == "relative" else None
             made = [layer.attention.project(distances, waves) for layer in self.layers]  # type: ignore[union-attr]
@@ -312,7 +312,7 @@ class TransformerXL(Model):
             parameters_in_use=count_parameters(self),
             heads=self.heads,
             receptive_field=config.window if config.absolute else config.layers * old + 1,
-            state_bytes=config.layers * 2 * inner * config.window * self.head.bias.element_size(),
+            state_bytes=config.layers * 2 * inner * config.window * self.layers[0].down.bias.element_size(),
             flops=config.layers * (attention + 4 * config.width * config.inner) + self.head.flops,
             recurrent_flops=0,
         )
@@ -332,7 +332,7 @@ def _head(config: TransformerXLConfig) -> nn.Module:
         config.cutoffs,
         division=config.division,
         embedding_width=config.embedding_width,
-        tied_projections=config.tied_projections,
+        tied_projections=config.tied_projections or None,
     )
 
 
