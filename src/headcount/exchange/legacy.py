@@ -222,7 +222,7 @@ def _xl_layers(taken: _Taken, config: TransformerXLConfig) -> dict[str, Tensor]:
     for i in range(config.layers):
         for theirs, ours in _XL_LAYER.items():
             tensors[f"layers.{i}.{ours}"] = taken(f"layers.{i}.{theirs}")
-        query, *rest = taken(f"layers.{i}.dec_attn.qkv_net.weight").split(config.heads * config.d)
+        query, *rest = torch.split(taken(f"layers.{i}.dec_attn.qkv_net.weight"), config.heads * config.d)
         tensors[f"layers.{i}.attention.query.weight"] = query
         tensors[f"layers.{i}.attention.key_value.weight"] = torch.cat(rest)
         for theirs, ours in _XL_BIASES.items():

@@ -91,7 +91,7 @@ class AdaptiveSoftmax(nn.Module):
     @property
     def flops(self) -> int:
         """Forward, per token of the first band, which most are in."""
-        first = self.tables[0].shape[1]
+        first = int(self.tables[0].shape[1])
         return 2 * first * (self.sizes[0] + len(self.sizes) - 1) + 2 * self.width * first * self.projects
 
     def embed(self, tokens: Tensor) -> Tensor:

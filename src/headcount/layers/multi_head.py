@@ -98,7 +98,7 @@ class Attention(nn.Module):
         """The rows of these N distances, H × N × D'; `waves` is their sinusoid, N × D."""
         if waves is not None:
             projected: Tensor = (
-                self.distance(waves).to(waves.dtype).unflatten(-1, (self.config.heads, -1)).transpose(0, 1)
+                self.distance(waves).to(waves.dtype).view(len(waves), self.config.heads, -1).transpose(0, 1)
             )
             return projected
         rows = distances.clamp(max=len(self.table) - 1)
@@ -136,4 +136,5 @@ class Attention(nn.Module):
         return (query + u[:, None]) * scale, (query + v[:, None]) * scale
 
     def _by_head(self, rows: Tensor) -> Tensor:
-        return rows.unflatten(-1, (-1, self.config.d)).transpose(1, 2)
+        """B × S × N·d to B × N × S × d."""
+        return rows.view(*rows.shape[:2], -1, self.config.d).transpose(1, 2)

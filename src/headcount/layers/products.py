@@ -40,7 +40,7 @@ def by_onednn() -> bool:
 
 @contextmanager
 def _onednn() -> Iterator[None]:
-    products = torch.backends.mkldnn.matmul
+    products = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # made on import
     before = products.fp32_precision
     products.fp32_precision = "bf16"
     try:

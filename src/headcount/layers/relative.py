@@ -35,8 +35,7 @@ def attend_by_distance(
         out: Tensor = _Attend.apply(content, place, keys, values, positions, hide, p)  # type: ignore[no-untyped-call]
         return out
     parts = [
-        torch.matmul(distance_weights(*part[:3], positions, hide), part[3])
-        for part in _few(content, place, keys, values)
+        torch.matmul(distance_weights(c, q, k, positions, hide), v) for c, q, k, v in _few(content, place, keys, values)
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
@@ -45,24 +44,24 @@ def _few(*tensors: Tensor) -> list[tuple[Tensor, ...]]:
     """The same few streams of each."""
     streams, heads, length, _ = tensors[0].shape
     count = max(1, AT_ONCE // (heads * length * tensors[2].shape[2]))
-    return list(zip(*(tensor.split(min(count, streams)) for tensor in tensors), strict=True))
+    return list(zip(*(torch.split(tensor, min(count, streams)) for tensor in tensors), strict=True))
 
 
-def _spared(streams: int, heads: int, length: int, keys: int, like: Tensor) -> tuple[Tensor, Tensor]:
+def _spared(queries: Tensor, keys: int) -> tuple[Tensor, Tensor]:
     """Memory for C × H matrices of T × S with a spare column: by distance, and by key, which is the same shifted."""
-    memory = like.new_empty(streams, heads, length * (keys + 1))
+    streams, heads, length, _ = queries.shape
+    memory = queries.new_empty(streams, heads, length * (keys + 1))
     first, last = length - 1, length - 1 + length * keys
     memory[..., :first].zero_()  # distances that no key has
     spare = memory.view(streams, heads, length, keys + 1)
     spare[..., keys].zero_()  # whatever stood there might not be a number, and hiding it would not help
-    return spare[..., :keys], memory[..., first:last].unflatten(-1, (length, keys))
+    return spare[..., :keys], memory[..., first:last].view(streams, heads, length, keys)
 
 
 def distance_weights(content: Tensor, place: Tensor, keys: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
     """softmax(s): C × H × T × S."""
-    streams, heads, length, _ = content.shape
-    by_distance, scores = _spared(streams, heads, length, keys.shape[2], content)
-    for stream in range(streams):
+    by_distance, scores = _spared(content, keys.shape[2])
+    for stream in range(len(content)):
         torch.bmm(place[stream], positions.transpose(1, 2), out=by_distance[stream])
         torch.baddbmm(scores[stream], content[stream], keys[stream].transpose(1, 2), out=scores[stream])
     if hide is not None:
@@ -82,13 +81,13 @@ class _Attend(torch.autograd.Function):
         ctx: Any, content: Tensor, place: Tensor, keys: Tensor, values: Tensor, positions: Tensor, hide: Any, p: float
     ) -> Tensor:
         outs, kept = [], []
-        for part in _few(content, place, keys, values):
-            weights = distance_weights(*part[:3], positions, hide)
+        for c, q, k, v in _few(content, place, keys, values):
+            weights = distance_weights(c, q, k, positions, hide)
             kept.append(weights)
             if p:
                 kept.append(draw_kept(weights.shape, p))
                 weights = apply_kept(weights, kept[-1], p)
-            outs.append(torch.matmul(weights, part[3]))
+            outs.append(torch.matmul(weights, v))
         out = torch.cat(outs)
         ctx.save_for_backward(content, place, keys, values, positions, out, *kept)
         ctx.p = p
@@ -110,7 +109,7 @@ class _Attend(torch.autograd.Function):
             if ctx.p:
                 dropped = next(saved)
                 mixed = apply_kept(weights, dropped, ctx.p)
-            by_distance, scores = _spared(*c.shape[:3], k.shape[2], c)
+            by_distance, scores = _spared(c, k.shape[2])
             for s in range(len(c)):
                 torch.bmm(mixed[s].transpose(1, 2), upper[s], out=to_v[s])
                 torch.bmm(upper[s], v[s].transpose(1, 2), out=scores[s])

@@ -17,7 +17,7 @@ import dataclasses
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -149,6 +149,8 @@ class TransformerXL(Model):
     Config: ClassVar[type] = TransformerXLConfig
     limits: ClassVar[tuple[str, ...]] = ("window", "clamp", "rule")
     config: TransformerXLConfig
+    frequencies: Tensor
+    """Of the sinusoid, D/2 numbers; as loaded, where weights were published with their own."""
 
     def __init__(self, config: TransformerXLConfig) -> None:
         super().__init__()
@@ -171,6 +173,11 @@ class TransformerXL(Model):
         return self.config.layers * self.config.heads
 
     @property
+    def _like(self) -> Tensor:
+        """A parameter whose dtype and device are the model's."""
+        return next(self.parameters())
+
+    @property
     def restarts_after(self) -> int | None:
         """The window, where positions count from its beginning."""
         return self.config.window if self.config.absolute else None
@@ -179,7 +186,7 @@ class TransformerXL(Model):
         self, batch: int, window: int | None = None, clamp: int | None = None, rule: Rule | None = None
     ) -> TransformerXLState:
         """Empty memories, or memories of zeros."""
-        config, like = self.config, self.layers[0].down.bias
+        config, like = self.config, self._like
         reach = config.window if window is None else window
         if config.absolute:
             reach = min(reach, config.window)
@@ -219,18 +226,15 @@ class TransformerXL(Model):
         for number, (layer, memory) in enumerate(zip(self.layers, state.layers, strict=True)):
             if config.positions == "learned":
                 h = h + self.places[number, places]
-            both, memory = self._remember(layer, h, memory, state)
+            both, memory = self._remember(cast(Layer, layer), h, memory, state)
             h = layer(h, Seen(both, hide, tables[number] if tables else None, self._shared))
             after.append(memory)
         if self.final_norm is not None:
             h = self.final_norm(h)
         return self._drop(h), dataclasses.replace(state, layers=tuple(after), projected=projected)
 
-    def _remember(
-        self, layer: nn.Module, h: Tensor, memory: Memory, state: TransformerXLState
-    ) -> tuple[Tensor, Memory]:
+    def _remember(self, layer: Layer, h: Tensor, memory: Memory, state: TransformerXLState) -> tuple[Tensor, Memory]:
         """The keys and values that a layer's queries see, and the memory after them."""
-        assert isinstance(layer, Layer)
         attention = layer.attention
         if torch.is_grad_enabled():
             rows, memory = memory.append(h, state.rule)
@@ -246,10 +250,10 @@ class TransformerXL(Model):
         learning = torch.is_grad_enabled()
         if learning or not kept.tables or kept.tables[0].shape[1] < rows:
             most = rows if learning else 2 * rows
-            distances = torch.arange(most - 1, -1, -1, device=self.layers[0].down.bias.device)
+            distances = torch.arange(most - 1, -1, -1, device=self._like.device)
             distances = distances.clamp(max=clamp) if clamp else distances
             waves = self._drop(self._waves(distances)) if self.config.positions == "relative" else None
-            made = [layer.attention.project(distances, waves) for layer in self.layers]  # type: ignore[union-attr]
+            made = [cast(Layer, layer).attention.project(distances, waves) for layer in self.layers]
             if learning:
                 return made
             kept.tables = [table.contiguous() for table in made]
@@ -312,7 +316,7 @@ class TransformerXL(Model):
             parameters_in_use=count_parameters(self),
             heads=self.heads,
             receptive_field=config.window if config.absolute else config.layers * old + 1,
-            state_bytes=config.layers * 2 * inner * config.window * self.layers[0].down.bias.element_size(),
+            state_bytes=config.layers * 2 * inner * config.window * self._like.element_size(),
             flops=config.layers * (attention + 4 * config.width * config.inner) + self.head.flops,
             recurrent_flops=0,
         )
