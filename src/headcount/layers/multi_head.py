@@ -98,7 +98,7 @@ class Attention(nn.Module):
         """The rows of these N distances, H × N × D'; `waves` is their sinusoid, N × D."""
         if waves is not None:
             projected: Tensor = (
-                self.distance(waves).to(waves.dtype).view(len(waves), self.config.heads, -1).transpose(0, 1)
+                self.distance(waves).to(waves.dtype).view(len(waves), self.config.heads, self.config.d).transpose(0, 1)
             )
             return projected
         rows = distances.clamp(max=len(self.table) - 1)
@@ -137,4 +137,4 @@ class Attention(nn.Module):
 
     def _by_head(self, rows: Tensor) -> Tensor:
         """B × S × N·d to B × N × S × d."""
-        return rows.view(*rows.shape[:2], -1, self.config.d).transpose(1, 2)
+        return rows.view(*rows.shape[:2], rows.shape[2] // self.config.d, self.config.d).transpose(1, 2)
