@@ -77,12 +77,8 @@ class LanguageModel:
         """
         table = self._how(how)
         command = ["headcount", "evaluate", str(self.path)]
-        if text is not None:
-            name, split, source = Path(text).name, "text", corpora.map_file(Path(text))
-            command += ["--text", str(text)]
-        else:
-            name, source = self._own_split(split)
-            command += ["--split", split]
+        command += ["--split", split] if text is None else ["--text", str(text)]
+        name, split, source = self.source(text, split)
         for key, value in vars(table).items():
             command += [f"--{key}", str(value)] if value is not None else []
         command += ["--checkpoint", str(self.facts["step"])] if self.run else []
@@ -111,11 +107,14 @@ class LanguageModel:
             self.run.add_figure(figure)
         return figure
 
-    def _own_split(self, split: str) -> tuple[str, npt.NDArray[np.uint8]]:
+    def source(self, text: str | Path | None, split: str) -> tuple[str, str, npt.NDArray[np.uint8]]:
+        """Name, split and bytes of a file, or of a split of the run's own corpus."""
+        if text is not None:
+            return Path(text).name, "text", corpora.map_file(Path(text))
         if self.run is None:
             raise RequestError(f"{self.path} is a packed model and has no corpus: name a text with --text")
         corpus = corpora.open_corpus(self.run.recipe.corpus)
-        return corpus.name, corpus.split(split)
+        return corpus.name, split, corpus.split(split)
 
     def describe(self) -> dict[str, Any]:
         """What a figure says of the model."""
