@@ -28,7 +28,7 @@ WindowRule = Literal["exact", "segment"]
 
 @dataclass
 class Memory(State):
-    """The rows in use are `buffer[:, begin:end]`, oldest first."""
+    """The rows in use are `buffer[..., begin:end, :]`, oldest first: B × S × D, or B × H × S × D with heads."""
 
     buffer: Tensor
     begin: int
@@ -40,18 +40,19 @@ class Memory(State):
     """That call has come: its rows are in the buffer now, and this memory must not be used again."""
 
     @classmethod
-    def empty(cls, batch: int, width: int, window: int, like: Tensor) -> Memory:
+    def empty(cls, batch: int, width: int, window: int, like: Tensor, heads: int | None = None) -> Memory:
         """No rows yet; length 0 is a length."""
-        return cls(like.new_empty(batch, 0, width), 0, 0, window)
+        shape = (batch, 0, width) if heads is None else (batch, heads, 0, width)
+        return cls(like.new_empty(shape), 0, 0, window)
 
     @property
     def rows(self) -> Tensor:
-        """B × S × D: what is remembered."""
-        return self.buffer[:, self.begin : self.end]
+        """… × S × D: what is remembered."""
+        return self.buffer[..., self.begin : self.end, :]
 
     def append(self, new: Tensor, rule: WindowRule) -> tuple[Tensor, Tensor | None, Memory]:
-        """Remember `new` (B × T × D): the rows it sees, itself included; the T × S mask; the memory after it."""
-        length = new.shape[1]
+        """Remember `new` (… × T × D): the rows it sees, itself included; the T × S mask; the memory after it."""
+        length = new.shape[-2]
         if self.spent:
             raise RuntimeError("this state was used already, with gradients off: clone() it to branch")
         if rule == "segment" and length > self.window:
@@ -59,9 +60,9 @@ class Memory(State):
         most_old = self.window - (length if rule == "segment" else 1)
         old = min(self.end - self.begin, most_old)
         if torch.is_grad_enabled():
-            keys = torch.cat([self.buffer[:, self.end - old : self.end], new], dim=1)
+            keys = torch.cat([self.buffer[..., self.end - old : self.end, :], new], dim=-2)
             kept = min(old + length, self.window)
-            after = Memory(keys[:, old + length - kept :], 0, kept, self.window)
+            after = Memory(keys[..., old + length - kept :, :], 0, kept, self.window)
         else:
             after = self._write(new, old)
             keys = after.rows
@@ -70,18 +71,18 @@ class Memory(State):
 
     def _write(self, new: Tensor, old: int) -> Memory:
         """Put `new` behind the last `old` rows, in this buffer if it is ours and has room."""
-        length = new.shape[1]
+        length = new.shape[-2]
         buffer, begin = self.buffer, self.end - old
-        if not self.owned or self.end + length > buffer.shape[1]:
+        if not self.owned or self.end + length > buffer.shape[-2]:
             # Twice the window in the end; a text that is shorter than the window never needs it.
             room = min(self.window + max(self.window, length), max(2 * (old + length), LEAST_ROOM))
             # The old rows may overlap their new place, so they move through a copy.
-            recent = buffer[:, begin : self.end].clone()
-            if not self.owned or buffer.shape[1] < room:
-                buffer = new.new_empty(new.shape[0], room, new.shape[2])
-            buffer[:, :old] = recent
+            recent = buffer[..., begin : self.end, :].clone()
+            if not self.owned or buffer.shape[-2] < room:
+                buffer = new.new_empty(*new.shape[:-2], room, new.shape[-1])
+            buffer[..., :old, :] = recent
             begin = 0
-        buffer[:, begin + old : begin + old + length] = new
+        buffer[..., begin + old : begin + old + length, :] = new
         self.spent = self.owned
         return Memory(buffer, begin, begin + old + length, self.window, owned=True)
 
@@ -102,7 +103,7 @@ class Memory(State):
         """What `to_tensors` wrote, in this memory's dtype and on its device."""
         rows = tensors["rows"]
         buffer = self.buffer.new_empty(rows.shape).copy_(rows)
-        return Memory(buffer, 0, rows.shape[1], int(tensors["window"]))
+        return Memory(buffer, 0, rows.shape[-2], int(tensors["window"]))
 
 
 def _mask(length: int, old: int, window: int, device: torch.device) -> Tensor | None:
