@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MODELS: Mapping[str, str] = {
     "sha-rnn": "headcount.models.sha_rnn:ShaRnn",
+    "char-transformer": "headcount.models.char_transformer:CharTransformer",
 }
 
 
