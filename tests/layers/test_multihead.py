@@ -22,20 +22,33 @@ def plain(query, keys, values, factors=1.0):
     return (torch.softmax(scores, dim=-1) * factors) @ values
 
 
+@pytest.mark.parametrize("gradients", [True, False])
 @pytest.mark.parametrize(("length", "rows"), [(1, 1), (1, 7), (7, 7), (4, 7), (2, 7)])
-def test_queries_belong_to_the_last_rows(length, rows):
-    query, keys, values = drawn(length, rows)
-    assert (attend_heads(query, keys, values) - plain(query, keys, values)).abs().max() < 1e-12
+def test_queries_belong_to_the_last_rows(length, rows, gradients, monkeypatch):
+    monkeypatch.setattr(multihead, "BLOCK", 3)
+    query, keys, values = given = list(drawn(length, rows))
+    with torch.set_grad_enabled(gradients):
+        found = attend_heads(query, keys, values)
+    assert (found - plain(query, keys, values)).abs().max() < 1e-12
+    assert not gradients or torch.autograd.gradcheck(attend_heads, given)
     weights = head_weights(query, keys)
     assert weights.shape == (2, 3, length, rows)
     assert (weights @ values - plain(query, keys, values)).abs().max() < 1e-12
 
 
+@pytest.mark.parametrize("block", [2, 128])
 @pytest.mark.parametrize(("length", "rows"), [(7, 7), (4, 7), (1, 3)])
-def test_dropout_falls_on_the_weights_and_gradients_follow_it(length, rows, monkeypatch):
+def test_dropout_falls_on_the_weights_and_gradients_follow_it(length, rows, block, monkeypatch):
+    monkeypatch.setattr(multihead, "BLOCK", block)
     query, keys, values = given = list(drawn(length, rows))
-    kept = (torch.rand(6, length, rows) < 0.7).to(torch.uint8)
-    monkeypatch.setattr(multihead, "draw_kept", lambda shape, p: kept)
+    kept, drawn_rows = (torch.rand(6, length, rows) < 0.7).to(torch.uint8), 0
+
+    def draw_kept(shape, p):
+        nonlocal drawn_rows
+        begin, drawn_rows = drawn_rows, (drawn_rows + shape[1]) % length
+        return kept[:, begin : begin + shape[1], : shape[2]]
+
+    monkeypatch.setattr(multihead, "draw_kept", draw_kept)
     factors = apply_kept(torch.ones((), dtype=torch.float64), kept, 0.3).view(2, 3, length, rows)
     assert set(factors.unique().tolist()) == {0.0, LEVELS / (LEVELS - round(0.3 * LEVELS))}
     expected, found = plain(query, keys, values, factors), attend_heads(query, keys, values, 0.3)

@@ -1,13 +1,15 @@
 """Several heads, each with keys and values of its own: out = softmax(q·kᵀ/√d)·v, never looking ahead.
 
-Queries belong to the last rows: query t of T over S rows sees rows 0 … S - T + t. torch's fused kernel does it, except
-in training with dropout on CPUs: the kernel knows no dropout and torch would fall back to single operations with slow
-masks, so there it is written out, with masks of `layers/dropout.py`.
+Queries belong to the last rows: query t of T over S rows sees rows 0 … S - T + t. In training on CPUs this is written
+out, a block of queries at a time over the rows that one of them sees: the weights are kept for the backward pass, where
+torch's fused kernel computes them again, matrices are multiplied by the faster library (`layers/products.py`), and
+dropout need not leave the fast path. Everywhere else the fused kernel does it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,10 +20,13 @@ from torch.autograd.function import once_differentiable
 
 from headcount.layers.dropout import apply_kept, draw_kept
 
+BLOCK = 128
+"""Queries at a time: rows that come after all of them cost nothing."""
+
 
 def attend_heads(query: Tensor, keys: Tensor, values: Tensor, dropout: float = 0.0) -> Tensor:
     """B × H × T × d queries over B × H × S × d rows to B × H × T × d; dropout falls on the weights."""
-    if dropout and query.device.type == "cpu" and torch.is_grad_enabled():
+    if query.device.type == "cpu" and torch.is_grad_enabled():
         out: Tensor = _Attend.apply(query, keys, values, dropout)  # type: ignore[no-untyped-call]
         return out
     length, rows = query.shape[-2], keys.shape[-2]
@@ -58,10 +63,15 @@ class _Attend(torch.autograd.Function):
     def forward(ctx: Any, query: Tensor, keys: Tensor, values: Tensor, p: float) -> Tensor:
         shape = query.shape
         query, keys, values = (tensor.flatten(0, 1) for tensor in (query, keys, values))
-        weights = _weights(query, keys)
-        kept = draw_kept(weights.shape, p)
-        out = torch.bmm(apply_kept(weights, kept, p), values)
-        ctx.save_for_backward(query, keys, values, weights, kept, out)
+        out, saved = torch.empty_like(query), []
+        for queries, seen in _blocks(shape[-2], keys.shape[-2]):
+            weights = _weights(query[:, queries], keys[:, seen])
+            saved.append(weights)
+            if p:
+                saved.append(draw_kept(weights.shape, p))
+                weights = apply_kept(weights, saved[-1], p)
+            torch.bmm(weights, values[:, seen], out=out[:, queries])
+        ctx.save_for_backward(query, keys, values, out, *saved)
         ctx.p, ctx.heads = p, shape[1]
         return out.view(shape)
 
@@ -69,11 +79,31 @@ class _Attend(torch.autograd.Function):
     @custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        query, keys, values, weights, kept, out = ctx.saved_tensors
-        gradient = gradient.flatten(0, 1)
-        of_values = torch.bmm(apply_kept(weights, kept, ctx.p).transpose(1, 2), gradient)
-        through = (gradient * out).sum(-1, keepdim=True)
-        scores = apply_kept(torch.bmm(gradient, values.transpose(1, 2)), kept, ctx.p).sub_(through).mul_(weights)
-        scores.mul_(query.shape[-1] ** -0.5)
-        found = torch.bmm(scores, keys), torch.bmm(scores.transpose(1, 2), query), of_values
+        query, keys, values, out, *rest = ctx.saved_tensors
+        gradient, saved = gradient.flatten(0, 1), iter(rest)
+        found = torch.empty_like(query), torch.zeros_like(keys), torch.zeros_like(values)
+        of_query, of_keys, of_values = found
+        through, scale = (gradient * out).sum(-1, keepdim=True), query.shape[-1] ** -0.5
+        for queries, seen in _blocks(query.shape[1], keys.shape[1]):
+            weights, upper = next(saved), gradient[:, queries]
+            if ctx.p:
+                kept = next(saved)
+                mixed = apply_kept(weights, kept, ctx.p)
+                scores = torch.bmm(upper, values[:, seen].transpose(1, 2))
+                scores = apply_kept(scores, kept, ctx.p).sub_(through[:, queries])
+            else:
+                mixed = weights
+                scores = torch.baddbmm(through[:, queries], upper, values[:, seen].transpose(1, 2), beta=-1)
+            scores.mul_(weights)
+            of_values[:, seen].baddbmm_(mixed.transpose(1, 2), upper)
+            of_keys[:, seen].baddbmm_(scores.transpose(1, 2), query[:, queries], alpha=scale)
+            torch.bmm(scores, keys[:, seen], out=of_query[:, queries])
+        of_query.mul_(scale)
         return *(tensor.view(-1, ctx.heads, *tensor.shape[1:]) for tensor in found), None
+
+
+def _blocks(length: int, rows: int) -> Iterator[tuple[slice, slice]]:
+    """Queries, a block at a time, and the rows that one of them sees."""
+    for begin in range(0, length, BLOCK):
+        end = min(begin + BLOCK, length)
+        yield slice(begin, end), slice(0, rows - length + end)
