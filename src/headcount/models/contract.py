@@ -137,13 +137,12 @@ class Model(nn.Module):
 
     def forward(self, tokens: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
         """B × T tokens (any T ≥ 1) and a state to B × T × D hidden vectors and the state after them."""
-        if torch.is_grad_enabled() and state.without_gradients:
-            raise RuntimeError("this state comes from a call with gradients off: begin again with start()")
+        require_usable(state)
         hidden, after = self.advance(tokens, state)
         after.without_gradients = not torch.is_grad_enabled()
         return hidden, after
 
-    def objective(self, tokens: Tensor, state: ModelState, progress: float) -> tuple[Loss, ModelState]:
+    def objective(self, tokens: Tensor, state: Any, progress: float) -> tuple[Loss, Any]:
         """What training minimises on B × (T + lookahead) tokens; `progress` in [0, 1] makes schedules pure."""
         hidden, state = self(tokens[:, : -self.lookahead], state)
         return Loss({"nll": self.head.nll(hidden, tokens[:, 1:]).mean()}, {"nll": 1.0}), state
@@ -154,6 +153,12 @@ class Model(nn.Module):
         with torch.device("meta"):
             model = cls(config)
         return model.to(dtype).to_empty(device=device)
+
+
+def require_usable(state: ModelState) -> None:
+    """Refuse a state that a call with gradients off wrote into where gradients are on."""
+    if torch.is_grad_enabled() and state.without_gradients:
+        raise RuntimeError("this state comes from a call with gradients off: begin again with start()")
 
 
 def count_parameters(model: nn.Module) -> int:

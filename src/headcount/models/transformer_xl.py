@@ -28,7 +28,7 @@ from headcount.layers.adaptive import AdaptiveSoftmax
 from headcount.layers.dropout import dropout
 from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, seen
-from headcount.layers.multi_head import Attention, Seen
+from headcount.layers.relative_heads import Attention, Seen
 from headcount.layers.norm import LayerNorm
 from headcount.layers.positions import frequencies, sinusoid
 from headcount.layers.state import NOT_CARRIED
@@ -309,6 +309,7 @@ class TransformerXL(Model):
         config, inner = self.config, self.config.heads * self.config.d
         old = 0 if config.absolute else config.window - (config.window_rule == "exact")
         rows = config.window if config.absolute else old + segment
+        kept = config.window - config.absolute  # a window that is full begins anew
         by_place = {"relative": inner, "shaw": inner + config.heads}.get(config.positions, 0)
         attention = 8 * config.width * inner + 2 * rows * (2 * inner + by_place)
         return Spec(
@@ -316,7 +317,7 @@ class TransformerXL(Model):
             parameters_in_use=count_parameters(self),
             heads=self.heads,
             receptive_field=config.window if config.absolute else config.layers * old + 1,
-            state_bytes=config.layers * 2 * inner * config.window * self._like.element_size(),
+            state_bytes=config.layers * 2 * inner * kept * self._like.element_size(),
             flops=config.layers * (attention + 4 * config.width * config.inner) + self.head.flops,
             recurrent_flops=0,
         )
