@@ -28,9 +28,9 @@ from headcount.layers.adaptive import AdaptiveSoftmax
 from headcount.layers.dropout import dropout
 from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, seen
-from headcount.layers.relative_heads import Attention, Seen
 from headcount.layers.norm import LayerNorm
 from headcount.layers.positions import frequencies, sinusoid
+from headcount.layers.relative_heads import Attention, Seen
 from headcount.layers.state import NOT_CARRIED
 from headcount.models.contract import Loss, Model, ModelState, Part, Spec, count_parameters
 
