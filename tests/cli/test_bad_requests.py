@@ -29,7 +29,7 @@ BAD = [
     ["train", "my.txt", "--set", "model.window_rule=segment", "--set", "model.window=32"],
     ["train", "my.txt", "--set", "optimiser.lr=-1"],
     ["train", "my.txt", "--set", "optimiser.lr=inf"],
-    ["train", "my.txt", "--set", "optimiser.kind=sgd"],
+    ["train", "my.txt", "--set", "optimiser.kind=sdg"],
     ["train", "my.txt", "--set", "schedule.kind=cosin"],
     ["train", "my.txt", "--set", "batches.streams=0"],
     ["train", "my.txt", "--set", "batches.segment=many"],

@@ -259,7 +259,6 @@ def test_the_published_sizes():
 @pytest.mark.parametrize(
     ("cutoffs", "form", "said"),
     [
-        ((), {}, "cutoffs"),
         ((6, 6), {}, "cutoffs"),
         ((0, 6), {}, "cutoffs"),
         ((6, VOCABULARY), {}, "cutoffs"),
@@ -271,3 +270,12 @@ def test_the_published_sizes():
 def test_what_cannot_be_is_refused(cutoffs, form, said):
     with pytest.raises(ValueError, match=said):
         AdaptiveSoftmax(VOCABULARY, WIDTH, cutoffs, **form)
+
+
+def test_without_cutoffs_it_is_a_softmax_with_a_projection():
+    torch.manual_seed(0)
+    head = AdaptiveSoftmax(VOCABULARY, WIDTH, (), embedding_width=3).double()
+    hidden = torch.randn(2, 4, WIDTH, dtype=torch.float64)
+    logits = hidden @ head.input_projections[0] @ head.tables[0].T + head.biases[0]
+    assert torch.allclose(head.log_probs(hidden), torch.log_softmax(logits, -1), atol=1e-12)
+    assert not hasattr(head, "cluster_weight")
