@@ -13,7 +13,7 @@ from headcount.models import MODELS, configure
 from tests.conftest import make_text
 
 SHA_RNN = {"kind": "sha-rnn", "width": 24, "blocks": 3, "window": 19}
-CHAR = {"kind": "char-transformer", "width": 24, "layers": 3, "heads": 2, "inner": 48, "context": 128}
+CHAR = {"kind": "char-transformer", "width": 24, "layers": 3, "heads": 2, "inner": 48, "context": 128, "norm": "post"}
 VARIANTS = {
     "sha-rnn-0-heads": {**SHA_RNN, "attention": []},
     "sha-rnn-1-head": {**SHA_RNN, "attention": [1]},

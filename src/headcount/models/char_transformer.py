@@ -47,7 +47,7 @@ class CharTransformerConfig:
     heads: Annotated[int, Field(ge=1, le=1_024, description="of every layer; they share the width")] = 2
     inner: Annotated[int, Field(ge=1, le=1_048_576, description="of the feed-forward layers")] = 2048
     context: Annotated[int, Field(ge=1, le=65_536, description="positions; a new window begins when it is full")] = 512
-    norm: Annotated[Norm, Field(description="norms after every sum, or before every sub-layer")] = "post"
+    norm: Annotated[Norm, Field(description="norms after every sum, or before every sub-layer")] = "pre"
     dropout: Annotated[float, Field(ge=0, lt=1, description="of attention's weights and of ReLU's outputs")] = 0.0
     every_position: Annotated[bool, Field(description="learn from all positions, not from the last alone")] = True
     intermediate_losses: Annotated[bool, Field(description="layer l predicts too, until l/2n of training")] = True
