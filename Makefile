@@ -27,6 +27,8 @@ lint: install
 faults: install
 	$(BIN)/python -m tests.faults
 
-# Ratios against the published way of computing the same; writes docs/results/speed.md. On a quiet machine.
+# Ratios against the published way of computing the same; writes docs/results/speed*.md and carried.md. On a quiet machine.
 bench: install
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.rivals
+	$(BIN)/python -m benchmarks.carried

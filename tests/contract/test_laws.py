@@ -36,6 +36,7 @@ VARIANTS |= {
     "xl": XL,
     "xl-own-biases-clamp": {**XL, "shared_biases": False, "clamp": 7, "head_width": 5},
     "xl-memory-rule-pre": {**XL, "window": 64, "window_rule": "memory", "norm": "pre", "final_norm": True},
+    "xl-recomputed": {**XL, "recompute": "layers"},
     "xl-zeros-pre": {**XL, "memory_start": "zeros", "norm": "pre"},
     "xl-adaptive": {**XL, "cutoffs": [200, 230], "division": 2, "tied_projections": [False, True, True]},
     "xl-shaw": {**XL, "positions": "shaw"},

@@ -274,3 +274,25 @@ def test_where_the_heads_look():
     for w in weights:
         assert torch.allclose(w.sum(-1), torch.ones(1, 4, dtype=torch.float64))
         assert (w[0, 0, 6:] == 0).all() and (w[0, 3, :3] == 0).all() and (w[0, 0, :6] > 0).all()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_recompute_changes_nothing_but_memory(dropout):
+    found = {}
+    for recompute in ("nothing", "layers"):
+        model = build(recompute=recompute, dropout=dropout, attention_dropout=dropout).train()
+        torch.manual_seed(3)
+        _, state = model.objective(tokens(length=9), model.start(2), 0.0)
+        loss, _ = model.objective(tokens(length=9), state.detach(), 0.0)
+        loss.total.backward()
+        found[recompute] = [loss.total.detach(), *(p.grad for p in model.parameters())]
+    assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(*found.values(), strict=True))
+    kept = {}
+    for recompute in ("nothing", "layers"):
+        model, numbers = build(recompute=recompute), {}
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t, numbers=numbers: numbers.update({t.untyped_storage().data_ptr(): t.numel()}) or t, lambda t: t
+        ):
+            model.objective(tokens(length=40), model.start(2), 0.0)
+        kept[recompute] = sum(numbers.values())
+    assert kept["layers"] < 0.5 * kept["nothing"]

@@ -19,24 +19,32 @@ from torch.autograd.function import once_differentiable
 
 from headcount.layers.dropout import apply_kept, draw_kept
 
-AT_ONCE = 1 << 22
+AT_ONCE = 1 << 20
 """Scores that are worked on together, at most, if streams can be divided that far."""
 
 
 def attend_by_distance(
-    content: Tensor, place: Tensor, keys: Tensor, values: Tensor, positions: Tensor, hide: Tensor | None, p: float = 0.0
+    content: Tensor,
+    place: Tensor,
+    both: Tensor,
+    positions: Tensor,
+    hide: Tensor | None,
+    p: float = 0.0,
+    keep: bool = True,
 ) -> Tensor:
-    """B × H × T × D queries c and p over B × H × S × D keys and values to B × H × T × D.
+    """B × H × T × D queries c and p over B × 2H × S × D keys and values to B × H × T × D.
 
     `positions` is H × S × D', a row for every distance from S - 1 down to 0; `place` is D' wide. `hide` (T × S) is
-    -∞ where a key is not seen and 0 elsewhere. Dropout falls on the weights.
+    -∞ where a key is not seen and 0 elsewhere. Dropout falls on the weights. Without `keep` nothing of T × S is kept
+    for the backward pass but dropout's masks, and the weights are computed again.
     """
     if torch.is_grad_enabled():
-        out: Tensor = _Attend.apply(content, place, keys, values, positions, hide, p)  # type: ignore[no-untyped-call]
+        out: Tensor = _Attend.apply(content, place, both, positions, hide, p, keep)  # type: ignore[no-untyped-call]
         return out
-    parts = [
-        torch.matmul(distance_weights(c, q, k, positions, hide), v) for c, q, k, v in _few(content, place, keys, values)
-    ]
+    parts = []
+    for c, q, b in _few(content, place, both):
+        keys, values = b.chunk(2, dim=1)
+        parts.append(torch.matmul(distance_weights(c, q, keys, positions, hide), values))
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -78,46 +86,44 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(  # noqa: PLR0913 (everything that has a gradient, one by one)
-        ctx: Any, content: Tensor, place: Tensor, keys: Tensor, values: Tensor, positions: Tensor, hide: Any, p: float
+        ctx: Any, content: Tensor, place: Tensor, both: Tensor, positions: Tensor, hide: Any, p: float, keep: bool
     ) -> Tensor:
         outs, kept = [], []
-        for c, q, k, v in _few(content, place, keys, values):
-            weights = distance_weights(c, q, k, positions, hide)
-            kept.append(weights)
+        for c, q, b in _few(content, place, both):
+            keys, values = b.chunk(2, dim=1)
+            weights = distance_weights(c, q, keys, positions, hide)
+            kept += [weights] if keep else []
             if p:
                 kept.append(draw_kept(weights.shape, p))
                 weights = apply_kept(weights, kept[-1], p)
-            outs.append(torch.matmul(weights, v))
+            outs.append(torch.matmul(weights, values))
         out = torch.cat(outs)
-        ctx.save_for_backward(content, place, keys, values, positions, out, *kept)
-        ctx.p = p
+        ctx.save_for_backward(content, place, both, positions, hide, out, *kept)
+        ctx.p, ctx.keep = p, keep
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        content, place, keys, values, positions, out, *kept = ctx.saved_tensors
-        of_content, of_place, of_keys, of_values = (
-            torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in (content, place, keys, values)
-        )
+        content, place, both, positions, hide, out, *kept = ctx.saved_tensors
+        of_content, of_place, of_both = (torch.empty_like(tensor) for tensor in (content, place, both))
         of_positions, saved = torch.zeros_like(positions), iter(kept)
         through = (gradient * out).sum(-1, keepdim=True)
-        parts = _few(content, place, keys, values, gradient, through, of_content, of_place, of_keys, of_values)
-        for c, q, k, v, upper, inner, to_c, to_q, to_k, to_v in parts:
-            weights = next(saved)
-            mixed, dropped = weights, None
-            if ctx.p:
-                dropped = next(saved)
-                mixed = apply_kept(weights, dropped, ctx.p)
-            by_distance, scores = _spared(c, k.shape[2])
+        parts = _few(content, place, both, gradient, through, of_content, of_place, of_both)
+        for c, q, b, upper, inner, to_c, to_q, to_b in parts:
+            (keys, values), (to_keys, to_values) = b.chunk(2, dim=1), to_b.chunk(2, dim=1)
+            weights = next(saved) if ctx.keep else distance_weights(c, q, keys, positions, hide)
+            dropped = next(saved) if ctx.p else None
+            mixed = weights if dropped is None else apply_kept(weights, dropped, ctx.p)
+            by_distance, scores = _spared(c, keys.shape[2])
             for s in range(len(c)):
-                torch.bmm(mixed[s].transpose(1, 2), upper[s], out=to_v[s])
-                torch.bmm(upper[s], v[s].transpose(1, 2), out=scores[s])
+                torch.bmm(mixed[s].transpose(1, 2), upper[s], out=to_values[s])
+                torch.bmm(upper[s], values[s].transpose(1, 2), out=scores[s])
                 if dropped is not None:
                     scores[s].copy_(apply_kept(scores[s], dropped[s], ctx.p))
                 scores[s].sub_(inner[s]).mul_(weights[s])
-                torch.bmm(scores[s], k[s], out=to_c[s])
-                torch.bmm(scores[s].transpose(1, 2), c[s], out=to_k[s])
+                torch.bmm(scores[s], keys[s], out=to_c[s])
+                torch.bmm(scores[s].transpose(1, 2), c[s], out=to_keys[s])
                 torch.bmm(by_distance[s], positions, out=to_q[s])
                 of_positions.baddbmm_(by_distance[s].transpose(1, 2), q[s])
-        return of_content, of_place, of_keys, of_values, of_positions, None, None
+        return of_content, of_place, of_both, of_positions, None, None, None

@@ -52,6 +52,11 @@ class Sizes(Protocol):
         ...
 
     @property
+    def recompute(self) -> str:
+        """nothing, or anything else for keeping as little as possible in training."""
+        ...
+
+    @property
     def attention_dropout(self) -> float:
         """On the weights."""
         ...
@@ -107,14 +112,14 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, seen_rows: Seen) -> Tensor:
         """B × T × D over what is seen to B × T × D."""
-        keys, values = seen_rows.both.chunk(2, dim=1)
         p = self.config.attention_dropout if self.training else 0.0
         if seen_rows.projected is None:
+            keys, values = seen_rows.both.chunk(2, dim=1)
             query = self._by_head(self.query(x).to(x.dtype))
             mixed = F.scaled_dot_product_attention(query, keys, values, attn_mask=seen_rows.hide, dropout_p=p)
         else:
-            queries = self._queries(x, seen_rows.biases)
-            mixed = attend_by_distance(*queries, keys, values, seen_rows.projected, seen_rows.hide, p)
+            queries, keep = self._queries(x, seen_rows.biases), self.config.recompute == "nothing"
+            mixed = attend_by_distance(*queries, seen_rows.both, seen_rows.projected, seen_rows.hide, p, keep)
         out: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
         return out
 

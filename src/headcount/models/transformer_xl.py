@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from headcount.layers.adaptive import AdaptiveSoftmax
 from headcount.layers.dropout import dropout
@@ -68,6 +69,9 @@ class TransformerXLConfig:
     dropout: Annotated[float, Field(ge=0, lt=1, description="at six places")] = 0.0
     attention_dropout: Annotated[float, Field(ge=0, lt=1, description="on attention weights")] = 0.0
     eps: Annotated[float, Field(gt=0, lt=1, description="of every layer norm")] = 1e-5
+    recompute: Annotated[
+        Literal["nothing", "layers"], Field(description="in training, keep less of these and run them twice")
+    ] = "nothing"
     init_std: Annotated[float, Field(gt=0, description="deviation of drawn weights")] = 0.02
 
     def __post_init__(self) -> None:
@@ -141,6 +145,10 @@ class Layer(nn.Module):
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)
+
+
+Fixed = tuple[Tensor | None, Tensor | None, tuple[Tensor, Tensor] | None]
+"""What a layer sees besides keys and values: see `Seen`."""
 
 
 class TransformerXL(Model):
@@ -226,22 +234,31 @@ class TransformerXL(Model):
         for number, (layer, memory) in enumerate(zip(self.layers, state.layers, strict=True)):
             if config.positions == "learned":
                 h = h + self.places[number, places]
-            both, memory = self._remember(cast(Layer, layer), h, memory, state)
-            h = layer(h, Seen(both, hide, tables[number] if tables else None, self._shared))
+            fixed = hide, tables[number] if tables else None, self._shared
+            h, memory = self._through(cast(Layer, layer), h, memory, state, fixed)
             after.append(memory)
         if self.final_norm is not None:
             h = self.final_norm(h)
         return self._drop(h), dataclasses.replace(state, layers=tuple(after), projected=projected)
 
-    def _remember(self, layer: Layer, h: Tensor, memory: Memory, state: TransformerXLState) -> tuple[Tensor, Memory]:
-        """The keys and values that a layer's queries see, and the memory after them."""
+    def _through(
+        self, layer: Layer, h: Tensor, memory: Memory, state: TransformerXLState, fixed: Fixed
+    ) -> tuple[Tensor, Memory]:
+        """A layer, and its memory after it; where layers are recomputed, it keeps its inputs and runs twice."""
         attention = layer.attention
-        if torch.is_grad_enabled():
-            rows, memory = memory.append(h, state.rule)
-            return attention.keys_and_values(layer.rows(rows)), memory.detach()
-        if not state.without_gradients:  # rows of zeros too: a norm before attention makes something of them
-            memory = Memory.of(attention.keys_and_values(layer.rows(memory.rows)), memory.window)
-        return memory.append(attention.keys_and_values(layer.rows(h)), state.rule)
+        if not torch.is_grad_enabled():
+            if not state.without_gradients:  # rows of zeros too: a norm before attention makes something of them
+                memory = Memory.of(attention.keys_and_values(layer.rows(memory.rows)), memory.window)
+            both, memory = memory.append(attention.keys_and_values(layer.rows(h)), state.rule)
+            return layer(h, Seen(both, *fixed)), memory
+        rows, memory = memory.append(h, state.rule)
+
+        def run(h: Tensor, rows: Tensor) -> Tensor:
+            return cast(Tensor, layer(h, Seen(attention.keys_and_values(layer.rows(rows)), *fixed)))
+
+        if self.config.recompute == "layers":
+            return cast(Tensor, checkpoint(run, h, rows, use_reentrant=False)), memory.detach()
+        return run(h, rows), memory.detach()
 
     def _tables(self, rows: int, kept: Projected, clamp: int) -> list[Tensor]:
         """r of every layer for the distances rows - 1 … 0, H × S × D'; with gradients off made once and kept."""
