@@ -62,7 +62,7 @@ def carried(length: int, segment: int) -> tuple[Callable[[], None], int]:
     tokens, times = torch.randint(0, 256, (1, segment)), BYTES_IN_TURN if segment == 1 else 1
 
     def step() -> None:
-        with fast_products():
+        with fast_products(segment):
             for _ in range(times):
                 hidden, state["now"] = model(tokens, state["now"])
                 model.head.nll(hidden, tokens)
@@ -93,10 +93,10 @@ def main() -> None:
         "",
         f"Written by `python -m benchmarks.carried` on {date.today().isoformat()}: torch {torch.__version__}, "
         f"{torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()};",
-        f"load average {load:.2f} before; beside it ran {others}. 12 layers of 512, 8 heads, feed-forward 2,048. Cost of",
-        "scoring a byte, both ways at their best: a window recomputed for every byte (fused attention, of the last layer",
-        "only the last row), against Transformer-XL with carried state. Wanted at 3,800: 1,000 × with segments of 128 or",
-        "more, 80 × byte by byte. Plot: carried.html.",
+        f"load average {load:.2f} before; beside it ran {others}. 12 layers of 512, 8 heads, feed-forward 2,048.",
+        "Cost of scoring a byte, both ways at their best: a window recomputed for every byte (fused attention, of the",
+        "last layer only the last row), against Transformer-XL with carried state. Wanted at 3,800: 1,000 × with segments",
+        "of 128 or more, 80 × byte by byte. Plot: carried.html.",
         "",
         f"| attention length | sliding, ms a byte |{head}",
         "|---|---|" + "---|" * len(SEGMENTS),

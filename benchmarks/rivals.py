@@ -1,4 +1,4 @@
-"""`make bench`, second part: Transformer-XL against the published way, the character Transformer against torch's layers.
+"""`make bench`, second part: Transformer-XL against the published way, the character Transformer against torch.
 
 As in `benchmarks.speed`: in one process, in turn, medians; peak memory in processes of their own. Writes
 docs/results/speed_rivals.md.
@@ -204,8 +204,8 @@ def main() -> None:
         "Transformer-XL: 4 layers of 256, 4 heads, feed-forward 1,024, memory 1,024, T 256, B 16; the twin",
         "(`benchmarks/published_xl.py`) computes the same function the published way (largest difference of outputs",
         f"{difference:.0e}). Character Transformer: 12 layers of 256, 4 heads, feed-forward 1,024, context 256, B 8,",
-        "against `torch.nn.TransformerEncoderLayer`s of the same sizes. The same optimiser, threads and malloc. Medians,",
-        "in turn, beside the machine's limit for large products.",
+        "against `torch.nn.TransformerEncoderLayer`s of the same sizes. The same optimiser, threads and malloc.",
+        "Medians, in turn, beside the machine's limit for large products.",
         "",
         "| what | figure | wanted | |",
         "|---|---|---|---|",

@@ -6,7 +6,8 @@ further left. Written with one spare column behind each row, the shifted matrix 
 element (i, j) is S·i + j + T - 1 places on. What lies right of the diagonal is another row's and is hidden. The
 published code pads, copies and reshapes.
 
-Streams are worked through a few at a time, so that scores stay in the cache, and in training only the weights are kept.
+Streams are worked through a few at a time, so that scores stay in the cache. In training only the weights are kept;
+without gradients the distances' term is the bias of torch's fused kernel.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -44,7 +46,8 @@ def attend_by_distance(
     parts = []
     for c, q, b in _few(content, place, both):
         keys, values = b.chunk(2, dim=1)
-        parts.append(torch.matmul(distance_weights(c, q, keys, positions, hide), values))
+        bias = _by_key(q, positions, hide, keys.shape[2])
+        parts.append(F.scaled_dot_product_attention(c, keys, values, attn_mask=bias, scale=1.0))
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -66,14 +69,21 @@ def _spared(queries: Tensor, keys: int) -> tuple[Tensor, Tensor]:
     return spare[..., :keys], memory[..., first:last].view(streams, heads, length, keys)
 
 
-def distance_weights(content: Tensor, place: Tensor, keys: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
-    """softmax(s): C × H × T × S."""
-    by_distance, scores = _spared(content, keys.shape[2])
-    for stream in range(len(content)):
+def _by_key(place: Tensor, positions: Tensor, hide: Tensor | None, keys: int) -> Tensor:
+    """p_i·r_δ, C × H × T × S; hidden keys have -∞."""
+    by_distance, scores = _spared(place, keys)
+    for stream in range(len(place)):
         torch.bmm(place[stream], positions.transpose(1, 2), out=by_distance[stream])
-        torch.baddbmm(scores[stream], content[stream], keys[stream].transpose(1, 2), out=scores[stream])
     if hide is not None:
         scores += hide
+    return scores
+
+
+def distance_weights(content: Tensor, place: Tensor, keys: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
+    """softmax(s): C × H × T × S."""
+    scores = _by_key(place, positions, hide, keys.shape[2])
+    for stream in range(len(content)):
+        torch.baddbmm(scores[stream], content[stream], keys[stream].transpose(1, 2), out=scores[stream])
     return torch.softmax(scores, dim=-1)
 
 

@@ -61,7 +61,7 @@ def score_lanes(
             check()
             targets = lanes[:, begin : begin + segment].astype(np.int64)
             inputs = np.concatenate([before, targets[:, :-1]], axis=1)
-            with fast_products():
+            with fast_products(inputs.size):
                 hidden, state = model(torch.from_numpy(inputs).to(device), state)
                 nats = model.head.nll(hidden, torch.from_numpy(targets).to(device))
             yield nats.double().cpu().numpy()
