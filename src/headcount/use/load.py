@@ -78,7 +78,7 @@ class LanguageModel:
         table = self._how(how)
         command = ["headcount", "evaluate", str(self.path)]
         if text is not None:
-            name, split, source = Path(text).name, "text", corpora.map_file(Path(text))
+            name, split, source = Path(text).name, "text", corpora.open_text(text)
             command += ["--text", str(text)]
         else:
             name, source = self._own_split(split)
