@@ -54,6 +54,8 @@ def plain_name(name: str) -> str:
 
 def chunks(path: Path, seen: Callable[[int], None] = lambda place: None) -> Iterator[bytes]:
     """The bytes of a file, uncompressed if its name says so; `seen` is told how far the packed file is read."""
+    if is_packed(path) and not path.stat().st_size:
+        raise DataError(f"{path} is empty")
     with _damage_of(path), path.open("rb") as file:
         yield from _Bound(path).kept(_uncompressed(file, _compression(path), seen))
 
@@ -145,9 +147,10 @@ class _Bound:
             yield chunk
 
 
-def _read(file: IO[bytes]) -> Iterator[bytes]:
-    while chunk := file.read(CHUNK):
-        yield chunk
+def _read(path: Path, file: IO[bytes]) -> Iterator[bytes]:
+    with _damage_of(path):
+        while chunk := file.read(CHUNK):
+            yield chunk
 
 
 def _zipped(path: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
@@ -164,7 +167,7 @@ def _zipped(path: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
         bound = _Bound(path)
         for info in sorted(inside, key=lambda info: info.filename):
             with archive.open(info) as file:
-                yield info.filename, bound.kept(_read(file))
+                yield info.filename, bound.kept(_read(path, file))
 
 
 def _tarred(path: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
@@ -188,7 +191,7 @@ def _tarred(path: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
                 reading = archive.extractfile(member)
                 if reading is None:
                     raise DataError(f"{path}: {member.name} cannot be read")
-                yield member.name, _read(reading)
+                yield member.name, _read(path, reading)
 
 
 def _require_harmless(path: Path, name: str, *, plain: bool) -> None:

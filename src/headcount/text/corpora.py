@@ -1,8 +1,8 @@
 """Where the bytes come from: a corpus is one file on the disk, known by its sha256, and three parts of it.
 
 `stdlib` is embedded: the running interpreter's own library sources, real text that every machine has. Others are
-published (found, fetched, verified by hash) or made (with a manifest beside them); docs/corpora.md says of each where it
-comes from. Any other text is named by its path. Nothing is read into memory: splits are slices of a memory map.
+published (found, fetched, verified by hash) or made (with a manifest beside them); docs/corpora.md says of each where
+it comes from. Any other text is named by its path. Nothing is read into memory: splits are slices of a memory map.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from headcount.text.progress import shown
 
 SECONDS_WITHOUT_A_BYTE = 60
 MOST_BYTES = 1 << 36
-CHUNK = 1 << 18
+CHUNK = 1 << 15
+"""What breaks off in the middle of one is lost, so they are small."""
 
 
 def fetch(url: str, name: str, known_hash: str | None) -> Path:

@@ -1,8 +1,8 @@
 """A corpus that is made: one file in the cache, and beside it a manifest that says what it is and where its parts end.
 
 `NAME` is train ‖ valid ‖ test, `NAME.json` is the manifest: `sha256` and `bytes` of the whole, `parts` with the counts
-of each, and whatever the maker says of where it came from. Nothing in it depends on the clock, the machine or the place,
-so equal sources give equal bytes. The manifest is written last: without it there is no corpus.
+of each, and whatever the maker says of where it came from. Nothing in it depends on the clock, the machine or where
+it lies, so equal sources give equal bytes. The manifest is written last: without it there is no corpus.
 """
 
 from __future__ import annotations

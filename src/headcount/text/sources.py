@@ -6,11 +6,11 @@ named in the order it was named, what is in a folder, a glob or an archive sorte
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
+from glob import glob, has_magic
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -54,8 +54,8 @@ def open_text(text: str | Path) -> Bytes:
 def stem(text: str) -> str:
     """What a run on this text is called after."""
     path = Path(text)
-    name = path.parent.name if glob.has_magic(path.name) else path.name
-    return "text" if glob.has_magic(name) else Path(archives.plain_name(name)).stem or "text"
+    name = path.parent.name if has_magic(path.name) else path.name
+    return "text" if has_magic(name) else Path(archives.plain_name(name)).stem or "text"
 
 
 def gather(paths: Sequence[str]) -> Path:
@@ -77,7 +77,7 @@ def gather(paths: Sequence[str]) -> Path:
 
 def gone(paths: Sequence[str]) -> str | None:
     """The first of these that leads nowhere."""
-    return next((path for path in paths if not Path(path).exists() and not glob.glob(path)), None)
+    return next((path for path in paths if not Path(path).exists() and not _matches(path)), None)
 
 
 def keep_piped(stream: BinaryIO) -> Path:
@@ -156,14 +156,18 @@ def _expanded(text: str) -> list[Path]:
             if _is_visible(Path(folder, name).relative_to(path).as_posix())
         ]
         what = f"{path} is a folder without texts in it"
-    elif not path.exists() and glob.has_magic(text):
-        found, what = [Path(name) for name in glob.glob(text, recursive=True)], f"{text}: nothing matches"
+    elif not path.exists() and has_magic(text):
+        found, what = _matches(text), f"{text}: nothing matches"
     else:
         return [path]
     found = [file for file in found if file.is_file() and file.stat().st_size]
     if not found:
         raise RequestError(what)
     return sorted(found, key=lambda file: file.as_posix())
+
+
+def _matches(pattern: str) -> list[Path]:
+    return [Path(name) for name in glob(pattern, recursive=True)]  # noqa: PTH207 (a Path's cannot be absolute)
 
 
 def _is_visible(name: str) -> bool:

@@ -1,6 +1,6 @@
 """text8 by our own filter (Mahoney's rules, not his bytes): 10^8 bytes of lower-case letters and single spaces.
 
-The published text8 is known by its md5. Where it is not to be had, the articles of enwik9 are rendered (docs/corpora.md),
+The published text8 is known by its md5. Where it is not to be had, the articles of enwik9 are rendered (wikimarkup.py),
 addresses go, digits are spelled, every other byte is a space; the first 10^8 bytes are kept. What enwik8 gives is
 shorter and is called `text8-part`: it is for trying things out and never stands beside published figures.
 """
@@ -21,12 +21,8 @@ from headcount.text.wikimarkup import render, words_of_namespaces
 LENGTH = 100_000_000
 RULES = 1
 """Raised whenever the filter gives other bytes: what older rules made is made again."""
-_DIGITS = {
-    ord(digit): f" {word} "
-    for digit, word in zip(
-        "0123456789", "zero one two three four five six seven eight nine".split(), strict=True
-    )
-}
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_DIGITS = {ord("0") + value: f" {word} " for value, word in enumerate(_WORDS)}
 _LETTERS = bytes(byte if chr(byte) in "abcdefghijklmnopqrstuvwxyz" else 32 for byte in range(256))
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\[\]]*+", re.IGNORECASE)
 

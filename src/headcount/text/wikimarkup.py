@@ -24,13 +24,16 @@ DEEPEST_LINK = 8
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _CONTENT_TAG = re.compile(rf"<(/?)({WITH_CONTENT})(?=[\s/>])([^<>]*)>", re.IGNORECASE)
-_BRACES = re.compile(r"(?P<open>\{\{)|(?P<close>\}\})|^[ \t:*#]*(?P<begin>\{\|)|^[ \t:]*(?P<end>\|\})(?!\})", re.MULTILINE)
+_BRACES = re.compile(
+    r"(?P<open>\{\{)|(?P<close>\}\})|^[ \t:*#]*(?P<begin>\{\|)|^[ \t:]*(?P<end>\|\})(?!\})", re.MULTILINE
+)
 _ARGUMENT = re.compile(r"\{\{\{[^{}]*\}\}\}")
 _LINK_MARK = re.compile(r"\[\[|\]\]")
 _OUTSIDE = re.compile(
     r"\[(?:(?:https?:|ftps?:|irc:|)//|mailto:|news:)[^\s\]\[<>]*+[ \t]*+([^\]\[\n]*+)\]", re.IGNORECASE
 )
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*|simple")
+_FILE_OPTION = re.compile(r"\|(?:thumb|thumbnail|frame|frameless|\d+px)(?:\||\Z)")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _BREAK = re.compile(r"</?(?:br|hr|p|div|li|tr)\b[^<>]*>", re.IGNORECASE)
 _EMPTY = re.compile(r"(?<=\s)\([ \t,;:]*+\)[ \t]?")
@@ -60,7 +63,7 @@ def render(markup: str, dropped: Collection[str] = words_of_namespaces({})) -> s
     text = _TAG.sub("", _BREAK.sub("\n", text))
     text = _SWITCH.sub("", _QUOTES.sub("", text))
     text = _EMPTY.sub("", html.unescape(text))
-    text = "\n".join(_lines(text))
+    text = "\n".join(_lines(text)).rstrip("\n")
     return _LITERAL.sub(lambda found: literals[int(found[1])], text) if literals else text
 
 
@@ -150,7 +153,7 @@ def _words_of_link(inside: str, dropped: Collection[str]) -> str:
     prefix, colon, rest = target.partition(":")
     if colon:
         space = prefix.strip().lower().replace("_", " ")
-        if space in dropped or (not pipe and rest and _LANGUAGE.fullmatch(prefix.strip())):
+        if space in dropped or _FILE_OPTION.search(inside) or (not pipe and _LANGUAGE.fullmatch(prefix.strip())):
             return ""
         if not prefix.strip():  # [[:Category:X]] is a link that is read
             target = rest
