@@ -14,7 +14,8 @@ import pytest
 
 import headcount.use.train as training
 from headcount.cli import run
-from headcount.text import corpora
+from headcount.text import published
+from headcount.text.published import Published
 from tests.conftest import make_text
 
 README = Path("README.md").read_text()
@@ -42,7 +43,8 @@ def small_world(tmp_path, monkeypatch):
     enwik8 = make_text(9_000, seed=3)
     with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
         archive.writestr("enwik8", enwik8)
-    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(enwik8).hexdigest())
+    known = Published("https://nowhere/enwik8.zip", hashlib.md5(enwik8).hexdigest())
+    monkeypatch.setitem(published.FILES, "enwik8", known)
     monkeypatch.setattr(pooch, "retrieve", lambda url, **_: str(tmp_path / "enwik8.zip"))
     train, resume = training.train, training.resume
 

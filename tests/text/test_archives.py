@@ -181,7 +181,7 @@ def test_whatever_is_cut_or_changed_is_noticed(tmp_path, name):
 def test_xz_that_asks_for_too_much_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "MOST_XZ_MEMORY", 1 << 20)
     (tmp_path / "t.xz").write_bytes(lzma.compress(b"x", preset=9))
-    with pytest.raises(DataError, match="[Mm]emory"):
+    with pytest.raises(DataError, match=r"[Mm]emory"):
         read(tmp_path / "t.xz")
 
 

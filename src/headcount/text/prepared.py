@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from headcount import __version__, durable
+from headcount import durable
 from headcount.errors import DataError
 from headcount.text.sources import file_sha256
+from headcount.version import __version__
 
 SPLITS = ("train", "valid", "test")
 Counts = dict[str, int]
@@ -34,17 +35,24 @@ def read_manifest(file: Path) -> dict[str, Any] | None:
         return None
     except ValueError as error:
         raise DataError(f"{manifest_file(file)} is damaged: {error}") from error
-    sizes = [part.get("bytes") for part in manifest["parts"].values()] if _is_manifest(manifest) else [None]
-    if not all(isinstance(size, int) and size >= 0 for size in sizes) or sum(sizes) != manifest.get("bytes"):
+    if not _is_manifest(manifest):
         raise DataError(f"{manifest_file(file)} is damaged: it is not the manifest of a corpus")
     return dict(manifest)
 
 
 def _is_manifest(manifest: Any) -> bool:
+    """Whether it has the parts of a corpus, and their sizes add up."""
     if not isinstance(manifest, dict) or not isinstance(manifest.get("parts"), dict):
         return False
-    names = tuple(manifest["parts"])
-    return names in (SPLITS, ("all",)) and all(isinstance(part, dict) for part in manifest["parts"].values())
+    parts = manifest["parts"]
+    if tuple(parts) not in (SPLITS, ("all",)) or not all(isinstance(part, dict) for part in parts.values()):
+        return False
+    sizes = [part.get("bytes") for part in parts.values()]
+    return (
+        all(isinstance(size, int) and size >= 0 for size in sizes)
+        and sum(sizes) == manifest.get("bytes")
+        and "sha256" in manifest
+    )
 
 
 def ends_of(manifest: Mapping[str, Any]) -> tuple[int, ...] | None:
@@ -61,7 +69,7 @@ def is_whole(file: Path) -> bool:
         manifest = read_manifest(file)
     except DataError:
         return False
-    return manifest is not None and file.is_file() and file_sha256(file) == manifest.get("sha256")
+    return manifest is not None and file.is_file() and file_sha256(file) == manifest["sha256"]
 
 
 def write(file: Path, parts: Mapping[str, tuple[Iterable[bytes], Counts]], facts: Mapping[str, Any]) -> None:

@@ -52,24 +52,29 @@ def is_ready(name: str) -> bool:
 
 def find(paths: Sequence[str]) -> Path:
     """The text8 that is named, fetched, or filtered from enwik9."""
-    known = published.FILES
+    source = published.named_file("text8", paths) if paths else None
     with making("text8") as kept:
-        if kept.is_file() and (published.md5(kept) == known["text8"].md5 or _is_ours(kept, "enwik9")):
+        if kept.is_file() and (published.md5(kept) == published.FILES["text8"].md5 or _is_ours(kept, "enwik9")):
             return kept
-    if not paths:
+    if source is None:
         return _fetched_or_filtered()
-    source = published.named_file("text8", paths)
+    found, plain = _identified(source)
+    if found == "enwik8":
+        raise RequestError(f"{source} is enwik8: what is made of it is not text8; ask for text8-part")
+    return plain if found == "text8" else _make("text8", "enwik9", plain)
+
+
+def _identified(source: Path) -> tuple[str, Path]:
+    """Which of the published files it is, and where it lies unpacked."""
+    names = ("text8", "enwik9", "enwik8")
     if archives.is_packed(source):
         with making("text8") as kept:
-            found, source = published.unpack(source, kept, ("text8", "enwik9", "enwik8"))
-    else:
-        md5 = published.md5(source)
-        found = next((name for name in ("text8", "enwik9", "enwik8") if known[name].md5 == md5), "")
-        if not found:
-            raise DataError(f"{source} is neither text8 nor enwik9: its md5 is {md5}, not {known['text8'].md5}")
-    if found == "enwik8":
-        raise RequestError("that is enwik8: what is made of it is not text8; ask for text8-part")
-    return source if found == "text8" else _make("text8", "enwik9", source)
+            return published.unpack(source, kept, names)
+    md5 = published.md5(source)
+    for name in names:
+        if published.FILES[name].md5 == md5:
+            return name, source
+    raise DataError(f"{source} is neither text8 nor enwik9: its md5 is {md5}, not {published.FILES['text8'].md5}")
 
 
 def find_part(paths: Sequence[str]) -> Path:

@@ -176,7 +176,7 @@ def _lines(text: str) -> Iterator[str]:
         if not line:
             if not empty and not waiting:
                 yield ""
-            empty = True
+                empty = True
             continue
         for _, words in waiting:
             yield from ([] if empty else [""])

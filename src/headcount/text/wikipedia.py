@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from headcount import __version__, durable
+from headcount import durable
 from headcount.errors import RequestError
 from headcount.text import archives, prepared
 from headcount.text.cache import cache_folder, making
@@ -27,6 +27,7 @@ from headcount.text.prepared import SPLITS
 from headcount.text.progress import say, shown
 from headcount.text.sources import file_sha256, map_file
 from headcount.text.wikimarkup import render, words_of_namespaces
+from headcount.version import __version__
 
 RULE = "sha256 of the title, its first 8 bytes as a share: below 0.90 train, below 0.95 valid, else test"
 SAVE_EVERY = 1 << 26
