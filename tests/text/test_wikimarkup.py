@@ -37,6 +37,7 @@ RULES = {
     "empty sections": ("Lead.\n== A ==\n=== B ===\n{{x}}\n== C ==\nText.\n== See ==\n", "Lead.\n\n== C ==\n\nText."),
     "lists": ("* one\n** two\n# three\n; four\n: five", "one\ntwo\nthree\nfour\nfive"),
     "switch": ("__NOTOC__a", "a"),
+    "half-empty brackets": ("Rome ({{lang|x}}; {{y}}, born ''x'')", "Rome (born x)"),
     "empty brackets": ("Rome ({{lang|x}}) is; f() stays", "Rome is; f() stays"),
     "never closed": ("a {{b c [[d <ref>e", "a {{b c [[d e"),
     "never opened": ("a }} b ]] c |} </ref> d", "a }} b ]] c |} d"),

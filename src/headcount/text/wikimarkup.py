@@ -37,6 +37,7 @@ _FILE_OPTION = re.compile(r"\|(?:thumb|thumbnail|frame|frameless|\d+px)(?:\||\Z)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _BREAK = re.compile(r"</?(?:br|hr|p|div|li|tr)\b[^<>]*>", re.IGNORECASE)
 _EMPTY = re.compile(r"(?<=\s)\([ \t,;:]*+\)[ \t]?")
+_LEFT_OVER = re.compile(r"\((?:[ \t]*[,;])++[ \t]*")
 _QUOTES = re.compile(r"'{2,5}")
 _SWITCH = re.compile(r"__[A-Z]+__")
 _HEADING = re.compile(r"(={1,6})[ \t]*(\S.*?)[ \t]*\1[ \t]*$")
@@ -62,7 +63,7 @@ def render(markup: str, dropped: Collection[str] = words_of_namespaces({})) -> s
     text = _OUTSIDE.sub(r"\1", text)
     text = _TAG.sub("", _BREAK.sub("\n", text))
     text = _SWITCH.sub("", _QUOTES.sub("", text))
-    text = _EMPTY.sub("", html.unescape(text))
+    text = _LEFT_OVER.sub("(", _EMPTY.sub("", html.unescape(text)))
     text = "\n".join(_lines(text)).rstrip("\n")
     return _LITERAL.sub(lambda found: literals[int(found[1])], text) if literals else text
 
