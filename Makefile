@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo install test lint faults bench
+.PHONY: demo install test lint faults bench bench-dump
 
 demo: install
 	$(BIN)/headcount demo
@@ -30,3 +30,7 @@ faults: install
 # Ratios against the published way of computing the same; writes docs/results/speed.md. On a quiet machine.
 bench: install
 	$(BIN)/python -m benchmarks.speed
+
+# Two minutes: a synthetic dump of 210 MB becomes a corpus on one core; writes docs/results/dump.md.
+bench-dump: install
+	$(BIN)/python -m benchmarks.dump
