@@ -122,7 +122,10 @@ def from_dict(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -> Recip
             sections[name] = check_table(classes[kind], table, name)
         elif name != "model":
             sections[name] = check_table(_PLAIN_TABLES[name], table, name)
-    return Recipe(seed=seed, **sections)
+    recipe = Recipe(seed=seed, **sections)
+    if recipe.published is not None and recipe.corpus.name == "text8-part":
+        raise RequestError("[published]: no published figure is on text8-part, and none stands beside it")
+    return recipe
 
 
 _RIVALS = {

@@ -20,7 +20,7 @@ class CorpusTable:
     """Which bytes, and how they are divided."""
 
     name: Annotated[str, Field(description="a corpus by name (`headcount corpora`); a path replaces stdlib")] = "stdlib"
-    path: Annotated[str | tuple[str, ...] | None, Field(description="one file or several, joined")] = None
+    path: Annotated[str | tuple[str, ...] | None, Field(description="files, folders, globs, archives: joined")] = None
     split: Annotated[
         tuple[Share, ...] | None, Field(description="shares of train, valid and test; without it the corpus's own")
     ] = None

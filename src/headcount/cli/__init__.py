@@ -35,6 +35,7 @@ COMMANDS = {
     "info": "parameters, heads, state, FLOPs and published figures",
     "models": "the models there are",
     "corpora": "the corpora there are",
+    "corpus": "prepare a corpus: find or fetch it, verify it, unpack it",
     "pack": "a finished model in one file",
 }
 

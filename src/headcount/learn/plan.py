@@ -86,7 +86,7 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False) -> Plan:
     corpus = corpora.open_corpus(recipe.corpus)
     if corpus.ends[-1] < corpora.LEAST_BYTES:
         raise RequestError(f"{corpus.file} has {corpus.ends[-1]} bytes: at least {corpora.LEAST_BYTES} are needed")
-    recipe = recipe.replace("corpus", sha256=corpus.sha256, split=recipe.corpus.split or corpora.DEFAULT_SPLIT)
+    recipe = recipe.replace("corpus", sha256=corpus.sha256, split=corpus.shares)
     recipe = recipe.replace("model", **dataclasses.asdict(config))
     recipe = _fit_batches(recipe, len(corpus.split("train")), say)
     plan = Plan(recipe, corpus, tokens, model, config)

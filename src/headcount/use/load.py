@@ -110,7 +110,7 @@ class LanguageModel:
     def source(self, text: str | Path | None, split: str) -> tuple[str, str, npt.NDArray[np.uint8]]:
         """Name, split and bytes of a file, or of a split of the run's own corpus."""
         if text is not None:
-            return Path(text).name, "text", corpora.map_file(Path(text))
+            return Path(text).name, "text", corpora.open_text(text)
         if self.run is None:
             raise RequestError(f"{self.path} is a packed model and has no corpus: name a text with --text")
         corpus = corpora.open_corpus(self.run.recipe.corpus)
