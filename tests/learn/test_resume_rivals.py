@@ -1,4 +1,4 @@
-"""Runs of the character Transformer resume to the bit: random windows and momentum, or streams that restart."""
+"""Runs of the rivals resume to the bit: random windows and momentum, streams that restart, a memory of segments."""
 
 import pytest
 
@@ -34,20 +34,59 @@ save_every = 4
 protocol = "sliding-5"
 limit = 300
 """
+XL = """
+seed = 3
+[corpus]
+path = "{text}"
+[model]
+kind = "transformer-xl"
+width = 16
+layers = 2
+heads = 2
+inner = 32
+window = 20
+dropout = 0.1
+attention_dropout = 0.1
+[batches]
+streams = 4
+segment = 9
+[train]
+steps = 12
+evaluate_every = 6
+save_every = 4
+[evaluate]
+protocol = "dai2019"
+segment = 8
+window = 30
+clamp = 12
+limit = 300
+"""
 STREAMS = ["batches.kind=streams", "batches.segment=7", "optimiser.kind=adamw", "evaluate.protocol=carried"]
 
 
 @pytest.fixture
 def recipe(tmp_path, text_file):
-    path = tmp_path / "recipe.toml"
-    path.write_text(RECIPE.format(text=text_file))
-    return path
+    def written(text):
+        path = tmp_path / "recipe.toml"
+        path.write_text(text.format(text=text_file))
+        return path
+
+    return written
 
 
-@pytest.mark.parametrize("settings", [[], STREAMS], ids=["windows, momentum", "streams, adamw"])
-def test_killed_at_five_points_and_resumed_is_uninterrupted(tmp_path, recipe, settings):
+KINDS = {
+    "windows, momentum": (RECIPE, []),
+    "streams, adamw": (RECIPE, STREAMS),
+    "transformer-xl": (XL, []),
+    "transformer-xl, recomputed": (XL, ["model.recompute=layers", "model.window_rule=memory"]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_at_five_points_and_resumed_is_uninterrupted(tmp_path, recipe, kind):
     """Layer 1 retires at step 2, layer 2 at step 4: before, at and after a retirement, a save, an evaluation."""
-    train = ["train", recipe, *(part for one in settings for part in ("--set", one)), "--run"]
+    text, settings = KINDS[kind]
+    train = ["train", recipe(text), *(part for one in settings for part in ("--set", one)), "--run"]
     whole = tmp_path / "whole"
     assert processes.run([*train, whole], tmp_path / "log") == 0, processes.said(tmp_path / "log")
     assert [line["step"] for line in lines(whole) if line["event"] == "evaluated"] == [6, 12]
