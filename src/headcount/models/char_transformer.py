@@ -257,7 +257,9 @@ class CharTransformer(Model):
         for i in range(config.layers):
             kept = 2 * (config.context - 1) * config.width
             parts.append(Part("positions", (config.context, config.width), i))
-            parts.append(Part("attention", (config.width, config.width), i, config.context, kept))
+            parts.append(
+                Part(f"attention, {config.heads} heads", (config.width, config.width), i, config.context, kept)
+            )
             parts.append(Part("feed-forward", (config.width, config.inner, config.width), i))
         return (*parts, Part("classifier", (config.width, config.vocabulary)))
 
