@@ -163,7 +163,7 @@ def write_table(found: list[dict[str, Any]]) -> None:
         "first 262,144 bytes of the validation split, by `carried`; the character Transformer by sliding windows, a",
         "quarter of its context apart. The budget is work: the time of so many steps of the SHA-RNN's base (one block",
         "of 320, one head, window 256, B 8, T 128, AdamW 3e-3, β 0.9/0.99, clip 0.25, 5 % warm-up, cosine to 5 %).",
-        "`cost` is a step's time over that base's, timed in turn. Until trials showed better, the SHA-RNN's heads began",
+        "`cost` is a step's time over that base's, timed in turn. Until trials showed better, SHA-RNN's heads began",
         "closed: gates at 1/2, small values. † was tried by code that is gone: what it showed is the default now.",
     ]
     known = {trial.name for trial in TRIALS}
