@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo install test lint faults bench
+.PHONY: demo install test lint faults bench bench-dump
 
 demo: install
 	$(BIN)/headcount demo
@@ -27,6 +27,12 @@ lint: install
 faults: install
 	$(BIN)/python -m tests.faults
 
-# Ratios against the published way of computing the same; writes docs/results/speed.md. On a quiet machine.
+# Ratios against the published way of computing the same; writes docs/results/speed*.md and carried.md. On a quiet machine.
 bench: install
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.rivals
+	$(BIN)/python -m benchmarks.carried
+
+# Two minutes: a synthetic dump of 210 MB becomes a corpus on one core; writes docs/results/dump.md.
+bench-dump: install
+	$(BIN)/python -m benchmarks.dump

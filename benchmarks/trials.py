@@ -132,6 +132,37 @@ class Trial:
     settings: tuple[str, ...] = ()
     change: Callable[[nn.Module], None] | None = None
     budget: int = 2_000
+    model: str = "sha-rnn"
+
+
+COMMON = {
+    "corpus": {"name": "enwik8"},
+    "schedule": {"kind": "cosine", "warmup": 0.05, "floor": 0.05},
+    "evaluate": {"protocol": "carried", "limit": 262_144},
+}
+ADAMW = {"kind": "adamw", "betas": [0.9, 0.99], "weight_decay": 0.01, "clip": 0.25}
+BASES = {
+    "sha-rnn": {
+        **COMMON,
+        "model": {"kind": "sha-rnn", "width": 320, "blocks": 1, "attention": [0], "window": 256},
+        "batches": {"streams": 8, "segment": 128},
+        "optimiser": {**ADAMW, "lr": 3e-3},
+    },
+    "transformer-xl": {
+        **COMMON,
+        "model": {"kind": "transformer-xl", "width": 192, "layers": 3, "heads": 4, "inner": 768, "window": 256},
+        "batches": {"streams": 8, "segment": 128},
+        "optimiser": {**ADAMW, "lr": 2e-3},
+    },
+    "char-transformer": {
+        **COMMON,
+        "model": {"kind": "char-transformer", "width": 192, "layers": 3, "heads": 2, "inner": 768, "context": 256},
+        "batches": {"kind": "windows", "streams": 8, "segment": 256},
+        "optimiser": {**ADAMW, "lr": 1e-3},
+        "evaluate": {"protocol": "sliding-64", "limit": 262_144},
+    },
+}
+"""What trials change, by model. The budget is always counted in steps of the SHA-RNN's base."""
 
 
 SHORT = ("model.boom=2", "model.window=128", "batches.streams=16", "batches.segment=64")
@@ -140,6 +171,44 @@ WIDE_NGRAMS = (*NGRAMS, "model.ngram_rows=11264")
 NARROW_NGRAMS = (*NGRAMS, "model.width=192", "model.ngram_rows=16384")
 NARROWEST_NGRAMS = (*NGRAMS, "model.width=128", "model.ngram_rows=26624")
 TWO_BLOCKS = ("model.boom=2", "model.width=256", "model.blocks=2")
+PRE = ("model.norm=pre", "model.final_norm=true")
+NARROW = ("model.width=128", "model.inner=512")
+XL_TRIALS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "base, another seed": ("seed=2",),
+    "norms before": PRE,
+    "norms before, lr 1e-3": (*PRE, "optimiser.lr=0.001"),
+    "norms before, lr 4e-3": (*PRE, "optimiser.lr=0.004"),
+    "norms before, layers 2": (*PRE, "model.layers=2"),
+    "norms before, layers 4": (*PRE, "model.layers=4"),
+    "norms before, width 128": (*PRE, *NARROW),
+    "norms before, width 256": (*PRE, "model.width=256", "model.inner=1024"),
+    "norms before, window 128": (*PRE, "model.window=128"),
+    "norms before, window 512": (*PRE, "model.window=512"),
+    "norms before, streams 4": (*PRE, "batches.streams=4"),
+    "norms before, streams 16": (*PRE, "batches.streams=16"),
+    "norms before, segment 64": (*PRE, "batches.segment=64"),
+    "norms before, heads 8": (*PRE, "model.heads=8"),
+    "norms before, weights begin at 0.05": (*PRE, "model.init_std=0.05"),
+}
+CHAR_TRIALS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "base, another seed": ("seed=2",),
+    "no auxiliary losses": ("model.intermediate_losses=false", "model.second_target=false"),
+    "no losses of lower layers": ("model.intermediate_losses=false",),
+    "no second target": ("model.second_target=false",),
+    "lr 2e-3": ("optimiser.lr=0.002",),
+    "lr 4e-3": ("optimiser.lr=0.004",),
+    "layers 2": ("model.layers=2",),
+    "layers 6": ("model.layers=6",),
+    "width 128": NARROW,
+    "width 256": ("model.width=256", "model.inner=1024"),
+    "context 128": ("model.context=128", "batches.segment=128", "evaluate.protocol=sliding-32"),
+    "streams 4": ("batches.streams=4",),
+    "streams 16": ("batches.streams=16",),
+    "heads 4": ("model.heads=4",),
+    "norms after": ("model.norm=post",),
+}
 TRIALS = (
     Trial("base"),
     Trial("base, another seed", ("seed=2",)),
@@ -149,75 +218,47 @@ TRIALS = (
     Trial("segment 64", ("batches.segment=64",)),
     Trial("streams 4", ("batches.streams=4",)),
     Trial("streams 16, lr 4e-3", ("batches.streams=16", "optimiser.lr=0.004")),
-    Trial("window 128", ("model.window=128",)),
-    Trial("window 512", ("model.window=512",)),
-    Trial("no head", ("model.attention=[]",)),
     Trial("width 256", ("model.width=256",)),
     Trial("width 384", ("model.width=384",)),
     Trial("boom 2", ("model.boom=2",)),
-    Trial("boom 8", ("model.boom=8",)),
-    Trial("lr 2e-3", ("optimiser.lr=0.002",)),
     Trial("linear to 0", ("schedule.kind=linear", "schedule.floor=0.0")),
     Trial("cosine to 0", ("schedule.floor=0.0",)),
-    Trial("beta2 0.999", ("optimiser.betas=[0.9, 0.999]",)),
     Trial("beta2 0.95", ("optimiser.betas=[0.9, 0.95]",)),
     Trial("beta1 0.8", ("optimiser.betas=[0.8, 0.99]",)),
     Trial("weight decay 0.1", ("optimiser.weight_decay=0.1",)),
-    Trial("orthogonal recurrent matrices", change=orthogonal),
     Trial("timescales to 30", change=timescales(30.0)),
-    Trial("two blocks of 256, head in the first", ("model.width=256", "model.blocks=2")),
     Trial("boom 1", ("model.boom=1",)),
-    Trial("width 256, lr 4e-3", ("model.width=256", "optimiser.lr=0.004")),
-    Trial("width 256, boom 2, lr 4e-3", ("model.width=256", "model.boom=2", "optimiser.lr=0.004")),
-    Trial("boom 2, window 128", ("model.boom=2", "model.window=128")),
     Trial("short: boom 2, streams 16, segment 64, window 128", SHORT),
-    Trial("short: lr 4e-3", (*SHORT, "optimiser.lr=0.004")),
     Trial("short: width 256, lr 4e-3", (*SHORT, "model.width=256", "optimiser.lr=0.004")),
-    Trial("short: boom 1", (*SHORT, "model.boom=1")),
     Trial(
         "short: forget bias 1, linear to 0", (*SHORT, "schedule.kind=linear", "schedule.floor=0.0"), forget_bias(1.0)
     ),
-    Trial("short: streams 32, segment 32", (*SHORT, "batches.streams=32", "batches.segment=32")),
-    Trial("short: window 64", (*SHORT, "model.window=64")),
-    Trial("boom 2, another seed", ("model.boom=2", "seed=2")),
     Trial("boom 2, head in the second of two blocks of 256", (*TWO_BLOCKS, "model.attention=[1]")),
     Trial("boom 2, two blocks of 256, head in the first", TWO_BLOCKS),
     Trial("boom 2, two blocks of 256, losses at every block", TWO_BLOCKS, losses_at_every_block(0.3)),
-    Trial("window growing 64 to 256", change=growing_window(64)),
     Trial("width 256, orthogonal", ("model.width=256",), orthogonal),
     Trial("width 256, recurrent matrices × 2", ("model.width=256",), scaled("weight_hh_l0", 2.0)),
     Trial("width 256, forget bias 1", ("model.width=256",), forget_bias(1.0)),
     Trial("width 256, window 512", ("model.width=256", "model.window=512")),
     Trial("width 256, window 128", ("model.width=256", "model.window=128")),
     Trial("width 256, window growing 64 to 256", ("model.width=256",), growing_window(64)),
-    Trial("width 256, window growing 32 to 512", ("model.width=256", "model.window=512"), growing_window(32)),
     Trial("width 256, head begins closed", ("model.width=256",), head_begins(0.0, 0.15)),
     Trial("width 256, heads open", ("model.width=256",)),
     Trial("width 256, n-grams of 2 … 5", NGRAMS),
     Trial("width 256, n-grams of 2 … 5, 11,264 rows", (*NGRAMS, "model.ngram_rows=11264")),
-    Trial("width 256, n-grams of 2 … 5, 4,096 rows", (*NGRAMS, "model.ngram_rows=4096")),
     Trial("width 256, n-grams of 2 … 5, tables begin at 0.02", NGRAMS, scaled("ngrams.table", 0.32)),
     Trial("width 256, n-grams of 3 … 6", ("model.width=256", "model.ngrams=[3, 4, 5, 6]")),
-    Trial("width 256, n-grams of 2, 3, 4, 6", ("model.width=256", "model.ngrams=[2, 3, 4, 6]")),
     Trial("width 256, n-grams of 2 … 9", ("model.width=256", "model.ngrams=[2, 3, 4, 5, 6, 7, 8, 9]")),
-    Trial("width 256, n-grams of 2 … 5, boom 2", (*NGRAMS, "model.boom=2")),
-    Trial("width 256, n-grams of 2 … 5, lr 4.5e-3", (*NGRAMS, "optimiser.lr=0.0045")),
-    Trial("width 256, n-grams of 2 … 5, no head", (*NGRAMS, "model.attention=[]")),
-    Trial("width 256, n-grams of 2 … 5, window 512", (*NGRAMS, "model.window=512")),
-    Trial("width 320, n-grams of 2 … 5", ("model.ngrams=[2, 3, 4, 5]",)),
-    Trial("width 192, n-grams of 2 … 5", (*NGRAMS, "model.width=192")),
     Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02", WIDE_NGRAMS),
     Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, also to the head", WIDE_NGRAMS, ngrams_to_the_head),
     Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, boom 2", (*WIDE_NGRAMS, "model.boom=2")),
     Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, lr 4e-3", (*WIDE_NGRAMS, "optimiser.lr=0.004")),
-    Trial("n-grams of 2 … 5, 11,264 rows that begin at 0.02, no head", (*WIDE_NGRAMS, "model.attention=[]")),
     Trial("n-grams of 2 … 5, 11,264 rows, boom 2, lr 2e-3", (*WIDE_NGRAMS, "model.boom=2", "optimiser.lr=0.002")),
-    Trial("n-grams of 2 … 5, 11,264 rows, boom 1", (*WIDE_NGRAMS, "model.boom=1")),
-    Trial("n-grams of 2 … 5, 11,264 rows, boom 2, streams 16", (*WIDE_NGRAMS, "model.boom=2", "batches.streams=16")),
     Trial("n-grams of 2 … 5, 16,384 rows, width 192, boom 2", (*NARROW_NGRAMS, "model.boom=2")),
-    Trial("n-grams of 2 … 5, 16,384 rows, width 192", NARROW_NGRAMS),
     Trial("n-grams, 16,384 rows, width 192, boom 2, lr 2e-3", (*NARROW_NGRAMS, "model.boom=2", "optimiser.lr=0.002")),
     Trial("n-grams, 26,624 rows, width 128, boom 2, lr 3e-3", (*NARROWEST_NGRAMS, "model.boom=2")),
     Trial("segment 192", ("batches.segment=192",)),
     Trial("streams 6", ("batches.streams=6",)),
+    *(Trial(f"xl: {name}", settings, model="transformer-xl") for name, settings in XL_TRIALS.items()),
+    *(Trial(f"char: {name}", settings, model="char-transformer") for name, settings in CHAR_TRIALS.items()),
 )

@@ -24,7 +24,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.trials import TRIALS, Trial
+from benchmarks.trials import BASES, TRIALS, Trial
 from headcount.learn import device as devices
 from headcount.learn.plan import Plan, settle
 from headcount.learn.run import Run
@@ -37,21 +37,13 @@ from headcount.recipe import Recipe, from_dict, read
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 RECORDS, WHOLE = RESULTS / "tuning.jsonl", RESULTS / "tuning_runs.jsonl"
 DESK = Path(__file__).parent.parent / "recipes" / "desk" / "sha_rnn.toml"
-BASE = {
-    "corpus": {"name": "enwik8"},
-    "model": {"kind": "sha-rnn", "width": 320, "blocks": 1, "attention": [0], "window": 256},
-    "batches": {"streams": 8, "segment": 128},
-    "optimiser": {"kind": "adamw", "lr": 3e-3, "betas": [0.9, 0.99], "weight_decay": 0.01, "clip": 0.25},
-    "schedule": {"kind": "cosine", "warmup": 0.05, "floor": 0.05},
-    "evaluate": {"protocol": "carried", "limit": 262_144},
-}
 TIMED = 40
 """Steps of base and trial that are timed in turn."""
 
 
 def plan_of(trial: Trial, corpus: str) -> Plan:
     """The settled plan of a trial; the number of steps comes later."""
-    return settle(from_dict(BASE, (f"corpus.path={corpus}", *trial.settings)), print, minutes=True)
+    return settle(from_dict(BASES[trial.model], (f"corpus.path={corpus}", *trial.settings)), print, minutes=True)
 
 
 def relative_cost(base: Learner, trial: Learner) -> float:
@@ -80,11 +72,10 @@ def run(trial: Trial, corpus: str) -> dict[str, Any]:
         began = time.perf_counter()
         read = sum(learner.learn(step, steps)["predictions"] for step in range(steps))
         seconds = time.perf_counter() - began
-        measured = measure(
-            learner.model, plan.held_out(), name=plan.recipe.evaluate.protocol, start=plan.tokens.start, split="valid"
-        )
+        measured = measure(learner.model, plan.held_out(), plan.recipe.evaluate, start=plan.tokens.start, split="valid")
     return {
         "trial": trial.name,
+        "model": trial.model,
         "head": "open",
         "budget": trial.budget,
         "bits_per_byte": measured.bits_per_byte,
@@ -133,7 +124,7 @@ def records(file: Path = RECORDS) -> list[dict[str, Any]]:
 
 def whole_runs() -> list[str]:
     """The section of whole runs, if there are any."""
-    found, desk, defaults = records(WHOLE), varied(read(DESK)), varied(from_dict(BASE, ()))
+    found, desk, defaults = records(WHOLE), varied(read(DESK)), varied(from_dict(BASES["sha-rnn"], ()))
     if not found:
         return []
     lines = [
@@ -158,27 +149,35 @@ def whole_runs() -> list[str]:
     return lines
 
 
+def _section(record: dict[str, Any]) -> tuple[str, str, int]:
+    """Model, how heads begin, budget."""
+    return record.get("model", "sha-rnn"), record["head"], record["budget"]
+
+
 def write_table(found: list[dict[str, Any]]) -> None:
     """docs/results/tuning.md, from all records."""
     lines = [
-        "# Trials of the desk recipe",
+        "# Trials of the desk recipes",
         "",
-        "Written by `python -m benchmarks.tune enwik8.gz`; records in `tuning.jsonl`. Real enwik8, one seed, `carried`",
-        "on the first 262,144 bytes of the validation split. The budget is work: the time of so many steps of the base",
-        "(one block of 320, one head, window 256, B 8, T 128, AdamW 3e-3, β 0.9/0.99, clip 0.25, 5 % warm-up, cosine",
-        "to 5 %). `cost` is a step's time over the base's, timed in turn. Until trials showed better, heads began",
+        "Written by `python -m benchmarks.tune enwik8.gz`; records in `tuning.jsonl`. Real enwik8, one seed, on the",
+        "first 262,144 bytes of the validation split, by `carried`; the character Transformer by sliding windows, a",
+        "quarter of its context apart. The budget is work: the time of so many steps of the SHA-RNN's base (one block",
+        "of 320, one head, window 256, B 8, T 128, AdamW 3e-3, β 0.9/0.99, clip 0.25, 5 % warm-up, cosine to 5 %).",
+        "`cost` is a step's time over that base's, timed in turn. Until trials showed better, SHA-RNN's heads began",
         "closed: gates at 1/2, small values. † was tried by code that is gone: what it showed is the default now.",
     ]
     known = {trial.name for trial in TRIALS}
-    for head, budget in sorted({(r["head"], r["budget"]) for r in found}):
+    models = list(BASES)
+    for model, head, budget in sorted({_section(r) for r in found}, key=lambda s: (models.index(s[0]), *s[1:])):
+        heads = f", heads begin {head} unless said" if model == "sha-rnn" else ""
         lines += [
             "",
-            f"## {budget:,} base steps, heads begin {head} unless said",
+            f"## {model}, {budget:,} base steps{heads}",
             "",
             "| trial | bits per byte | parameters in training | cost | steps | bytes read |",
             "|---|---|---|---|---|---|",
         ]
-        own = (r for r in found if (r["head"], r["budget"]) == (head, budget))
+        own = (r for r in found if _section(r) == (model, head, budget))
         for r in sorted(own, key=lambda r: r["bits_per_byte"]):
             lines.append(
                 f"| {r['trial']}{'' if r['trial'] in known else ' †'} | {r['bits_per_byte']:.4f} | {r['parameters']:,} "

@@ -1,5 +1,6 @@
 """Every command of the README runs, word for word, with few steps and small data put under it."""
 
+import bz2
 import hashlib
 import io
 import re
@@ -14,8 +15,10 @@ import pytest
 
 import headcount.use.train as training
 from headcount.cli import run
-from headcount.text import corpora
+from headcount.text import published
+from headcount.text.published import Published
 from tests.conftest import make_text
+from tests.text.dump_maker import dump, page
 
 README = Path("README.md").read_text()
 SMALL = ["model.width=8", "evaluate.limit=256"]
@@ -42,7 +45,10 @@ def small_world(tmp_path, monkeypatch):
     enwik8 = make_text(9_000, seed=3)
     with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
         archive.writestr("enwik8", enwik8)
-    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(enwik8).hexdigest())
+    known = Published("https://nowhere/enwik8.zip", hashlib.md5(enwik8).hexdigest())
+    monkeypatch.setitem(published.FILES, "enwik8", known)
+    pages = [page(f"Title {i}", make_text(300, seed=i).decode()) for i in range(60)]
+    (tmp_path / "wiki.xml.bz2").write_bytes(bz2.compress(dump(*pages).encode()))
     monkeypatch.setattr(pooch, "retrieve", lambda url, **_: str(tmp_path / "enwik8.zip"))
     train, resume = training.train, training.resume
 
@@ -69,7 +75,19 @@ def test_every_command_runs(small_world, monkeypatch, capsysbinary):
             ran.append(arguments[0])
         else:
             assert line in ("make", "make test", "pip install ."), line
-    assert set(ran) >= {"demo", "train", "resume", "evaluate", "generate", "score", "pack", "info", "models", "corpora"}
+    assert set(ran) >= {
+        "demo",
+        "train",
+        "resume",
+        "evaluate",
+        "generate",
+        "score",
+        "pack",
+        "info",
+        "models",
+        "corpora",
+        "corpus",
+    }
     assert (small_world / "runs" / "both" / "best.json").exists()
 
 

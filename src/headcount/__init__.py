@@ -16,14 +16,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from headcount.version import __version__
+
 if TYPE_CHECKING:
     from headcount.learn.run import Run
     from headcount.measure.figure import Figure
     from headcount.use.load import LanguageModel, load
     from headcount.use.train import resume, train
 
-__version__ = "0.1.0"
-__all__ = ["Figure", "LanguageModel", "Run", "load", "resume", "train"]
+__all__ = ["Figure", "LanguageModel", "Run", "__version__", "load", "resume", "train"]
 
 _HOMES = {
     "Figure": "headcount.measure.figure",

@@ -12,7 +12,8 @@ BAD = [
     ["train", "nowhere.txt"],
     ["train", "nowhere.toml"],
     ["train", "recipes/tiny/sha_rn.toml"],
-    ["train", "."],
+    ["train", "empty"],
+    ["train", "*.md"],
     ["train", "recipes/tiny/sha_rnn.toml", "my.txt"],
     ["train", "my.txt", "--set", "model.width=0"],
     ["train", "my.txt", "--set", "model.width=1e9"],
@@ -29,7 +30,7 @@ BAD = [
     ["train", "my.txt", "--set", "model.window_rule=segment", "--set", "model.window=32"],
     ["train", "my.txt", "--set", "optimiser.lr=-1"],
     ["train", "my.txt", "--set", "optimiser.lr=inf"],
-    ["train", "my.txt", "--set", "optimiser.kind=sgd"],
+    ["train", "my.txt", "--set", "optimiser.kind=sdg"],
     ["train", "my.txt", "--set", "schedule.kind=cosin"],
     ["train", "my.txt", "--set", "batches.streams=0"],
     ["train", "my.txt", "--set", "batches.segment=many"],
@@ -66,6 +67,17 @@ BAD = [
     ["score", "nowhere", "my.txt"],
     ["info", "nowhere"],
     ["pack", "nowhere", "-o", "x"],
+    ["corpus"],
+    ["corpus", "enwik7"],
+    ["corpus", "my.txt", "--from", "my.txt"],
+    ["corpus", "enwik8", "--from", "nowhere.gz"],
+    ["corpus", "enwik8", "--dump", "my.txt"],
+    ["corpus", "stdlib", "--text"],
+    ["corpus", "wikipedia", "--text"],
+    ["corpus", "wikipedia"],
+    ["corpus", "wikipedia", "--dump", "nowhere.xml"],
+    ["corpus", "wikitext-2", "--from", "full"],
+    ["corpus", "my.txt", "-o", "my.txt"],
 ]
 
 
@@ -74,6 +86,7 @@ def test_bad_requests_are_one_sentence_and_create_nothing(arguments, tmp_path, m
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.txt").write_bytes(make_text(5_000))
     (tmp_path / os.fsdecode(b"bad\xff.txt")).write_bytes(make_text(5_000))
+    (tmp_path / "empty").mkdir()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
     assert run([*arguments]) == 2
@@ -81,4 +94,4 @@ def test_bad_requests_are_one_sentence_and_create_nothing(arguments, tmp_path, m
     assert not said.out and said.err.startswith("headcount: ") and "Traceback" not in said.err
     assert len(said.err.strip().splitlines()) <= 2
     names = sorted(os.fsencode(p.name) for p in tmp_path.rglob("*"))
-    assert names == [b"bad\xff.txt", b"full", b"my.txt", b"thesis.txt"]
+    assert names == [b"bad\xff.txt", b"empty", b"full", b"my.txt", b"thesis.txt"]

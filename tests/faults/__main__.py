@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from tests.conftest import make_text, tiny_recipe_text
-from tests.faults import damage, requests, stops
+from tests.faults import corpora, damage, requests, stops
 
 ROWS = (
     ("1, 27", "kill -9 at random moments; the log and the weights of the run that comes out", stops.kills, 200),
@@ -46,6 +46,11 @@ ROWS = (
     ("19", "recipe or corpus changed between two parts of a run", requests.changed_between, 10),
     ("20", "odd texts", requests.odd_inputs, 25),
     ("20", "a sparse file of 10 GB, and one of 1 MB: less than 500 MB more memory", requests.sparse_file, 10),
+    ("20", "one text however it is packed", corpora.packed_texts, 10),
+    ("21", "downloads that break, lie, stall or change", corpora.broken_downloads, 15),
+    ("21", "kill -9 while a corpus is fetched and unpacked", corpora.killed_downloads, 50),
+    ("21", "kill -9 while a corpus is built from a dump", corpora.killed_builds, 50),
+    ("22", "hostile and damaged archives", corpora.hostile_archives, 40),
     ("28", "odd, impossible and vanishing run folders", requests.odd_places, 15),
 )
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

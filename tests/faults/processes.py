@@ -1,6 +1,5 @@
 """Runs in processes of their own, forked from a server that has torch loaded: what a kill or a limit is tried on."""
 
-import contextlib
 import multiprocessing
 import os
 import resource
@@ -12,13 +11,23 @@ from pathlib import Path
 context = multiprocessing.get_context("forkserver")
 # An optimiser imports torch._dynamo when it is made, which takes as long as torch itself.
 context.set_forkserver_preload(
-    ["torch", "torch._dynamo", "headcount.use.train", "headcount.cli.train", "headcount.cli.resume"]
+    [
+        "torch",
+        "torch._dynamo",
+        "headcount.use.train",
+        "headcount.cli.train",
+        "headcount.cli.resume",
+        "requests",
+        "pooch",
+    ]
 )
 
 
-def command(arguments, output, fault):
+def command(arguments, output, fault, cache):
     """Run one command of headcount with its output in files; `fault` arranges what goes wrong."""
     import torch
+
+    os.environ["HEADCOUNT_CACHE"] = cache  # the server that this was forked from may have had another
 
     torch.set_num_threads(1)
     for name, descriptor in (("out", 1), ("err", 2)):
@@ -32,14 +41,10 @@ def command(arguments, output, fault):
     os._exit(code)
 
 
-def start(arguments, output: Path, fault=None, environment=None):
-    before = {name: os.environ.get(name) for name in environment or {}}
-    os.environ.update(environment or {})
-    process = context.Process(target=command, args=([str(a) for a in arguments], str(output), fault))
+def start(arguments, output: Path, fault=None):
+    cache = os.environ.get("HEADCOUNT_CACHE", "")
+    process = context.Process(target=command, args=([str(a) for a in arguments], str(output), fault, cache))
     process.start()
-    for name, value in before.items():
-        with contextlib.suppress(KeyError):
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
     return process
 
 
@@ -166,6 +171,22 @@ def die_in_save(save, point):
     sys.addaudithook(lambda event, arguments: tick() if event in counted else None)
     os.fsync = lambda descriptor: (tick(), fsync(descriptor))[1]
     Trainer._milestones = watched
+
+
+def published_at(name, url, md5):
+    """A published file lies somewhere else, and is another one; nobody waits long for it."""
+    from headcount.text import download, published
+
+    os.environ["NO_PROXY"] = "127.0.0.1"
+    download.SECONDS_WITHOUT_A_BYTE = 0.5
+    published.FILES[name] = published.Published(url, md5)
+
+
+def save_often(every):
+    """A build of Wikipedia saves its state after so many bytes of XML."""
+    from headcount.text import wikipedia
+
+    wikipedia.SAVE_EVERY = every
 
 
 def limit(more, seconds):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults import damage, requests, stops
+from tests.faults import corpora, damage, requests, stops
 
 ROWS = [
     (stops.kills, 20),
@@ -24,6 +24,11 @@ ROWS = [
     (requests.odd_inputs, 25),
     (requests.sparse_file, 2),
     (requests.odd_places, 15),
+    (corpora.packed_texts, 10),
+    (corpora.broken_downloads, 15),
+    (corpora.killed_downloads, 6),
+    (corpora.killed_builds, 5),
+    (corpora.hostile_archives, 12),
 ]
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from headcount.learn.schedules import rate
-from headcount.recipe import ConstantTable, CosineTable, LinearTable, StepDownTable
+from headcount.tables import ConstantTable, CosineTable, LinearTable, StepDownTable
 
 
 def rates(schedule, steps=100):

@@ -14,7 +14,7 @@ from headcount.models.contract import Part
 from headcount.show import heat
 from headcount.show.architecture import drawing
 from headcount.show.page import Section, page, table
-from headcount.show.plots import Line, line_chart, ticks
+from headcount.show.plots import Line, Mark, line_chart, ticks
 
 
 def data_of(made):
@@ -155,6 +155,26 @@ def test_a_chart_draws_what_it_is_given():
     made = line_chart([Line("<x>", [(0, 2.0), (10, 1.0)], 0, marked=True)], "steps", "bits")
     assert made.count("<circle") == 2 and "&lt;x&gt;" in made and "<x>" not in made
     assert "Nothing measured yet" in line_chart([], "steps", "bits")
+
+
+def test_an_axis_that_doubles_has_equal_steps_and_marks_stand_on_it():
+    line = Line("x", [(1, 3.0), (2, 2.0), (4, 1.5), (8, 1.4)], 0, marked=True)
+    marks = [Mark("<n>", 4, 1), Mark("beyond", 16, 2)]
+    made = line_chart([line], "context", "bits", doubling=True, marks=marks)
+    places = [float(x) for x in re.findall(r'cx="([\d.]+)"', made)]
+    assert np.allclose(np.diff(places), places[1] - places[0], atol=0.11)
+    assert re.findall(r'class="mark c(\d)" x1="([\d.]+)"', made) == [("1", f"{places[2]:.1f}")]
+    assert "&lt;n&gt;" in made and "beyond" not in made
+    assert re.findall(r'text-anchor="middle">([^<]+)<', made)[:4] == ["1", "2", "4", "8"]
+    wide = line_chart([Line("x", [(1, 1.0), (4_096, 2.0)], 0, marked=True)], "context", "bits", doubling=True)
+    assert ">4,096<" in wide and ">1,024<" in wide and ">2,048<" not in wide
+
+
+def test_what_was_measured_is_never_cut_off_at_the_top():
+    """Training curves are, where their first steps are far above the rest."""
+    points = [(i, 50.0 if i == 1 else 1.0) for i in range(1, 101)]
+    marked, thin = (line_chart([Line("x", points, 0, marked=m)], "steps", "bits") for m in (True, False))
+    assert ">50<" in marked and ">50<" not in thin
 
 
 def test_equal_blocks_are_drawn_once():

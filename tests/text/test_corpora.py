@@ -1,19 +1,15 @@
 """Corpora: found, joined, verified, split, never read whole."""
 
-import gzip
 import hashlib
-import io
+import json
 import sysconfig
-import zipfile
-from pathlib import Path
 
 import numpy as np
-import pooch
 import pytest
 
 from headcount.errors import DataError, RequestError
-from headcount.recipe import CorpusTable
-from headcount.text import corpora
+from headcount.tables import CorpusTable
+from headcount.text import corpora, prepared
 from headcount.text.corpora import open_corpus
 
 
@@ -54,14 +50,6 @@ def test_splits_are_slices_of_one_map(text_file):
         two.split("vaild")
 
 
-def test_several_files_are_joined_in_the_order_given(tmp_path):
-    for name in ("one", "two"):
-        (tmp_path / name).write_bytes(name.encode() * 500)
-    corpus = open_corpus(CorpusTable(path=(str(tmp_path / "two"), str(tmp_path / "one"))))
-    assert corpus.file.read_bytes() == b"two" * 500 + b"one" * 500
-    assert corpus.name == "text"
-
-
 def test_a_hash_that_does_not_fit_is_refused(text_file):
     with pytest.raises(RequestError, match="has changed"):
         open_corpus(CorpusTable(path=str(text_file), sha256="0" * 64))
@@ -69,83 +57,43 @@ def test_a_hash_that_does_not_fit_is_refused(text_file):
 
 def test_names_and_paths_that_are_not_there(tmp_path):
     with pytest.raises(RequestError, match="did you mean 'enwik8'"):
-        open_corpus(CorpusTable(name="enwik"))
+        open_corpus(CorpusTable(name="enwiki8"))
     with pytest.raises(RequestError, match="nowhere"):
         open_corpus(CorpusTable(path=str(tmp_path / "nowhere.txt")))
-    with pytest.raises(RequestError, match="is a folder"):
+    with pytest.raises(RequestError, match="is a folder without texts"):
         open_corpus(CorpusTable(path=str(tmp_path)))
 
 
-def test_piped_text_is_kept_by_its_hash():
-    kept = corpora.keep_piped(io.BytesIO(b"some text"))
-    assert kept.read_bytes() == b"some text" and kept.stem == hashlib.sha256(b"some text").hexdigest()
-
-
 @pytest.fixture
-def small_enwik8(monkeypatch):
-    content = b"<mediawiki>" * 500
-    monkeypatch.setattr(corpora, "ENWIK8_MD5", hashlib.md5(content).hexdigest())
-    return content
+def parted(tmp_path):
+    file = tmp_path / "made"
+    parts = {"train": b"t" * 3_000, "valid": b"v" * 200, "test": b"e" * 100}
+    prepared.write(file, {name: ([content], {"words": 1}) for name, content in parts.items()}, {"corpus": "wikipedia"})
+    return file
 
 
-def pack(content: bytes, path: Path) -> Path:
-    if path.suffix == ".gz":
-        path.write_bytes(gzip.compress(content))
-    elif path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("enwik8", content)
-    else:
-        path.write_bytes(content)
-    return path
+def test_a_corpus_with_parts_of_its_own(parted):
+    corpus = open_corpus(CorpusTable(name="wikipedia", path=str(parted)))
+    assert corpus.ends == (3_000, 3_200, 3_300) and corpus.shares is None
+    assert corpus.split("valid").tobytes() == b"v" * 200 and corpus.split("test").tobytes() == b"e" * 100
+    with pytest.raises(RequestError, match="of its own"):
+        open_corpus(CorpusTable(name="wikipedia", path=str(parted), split=(0.9, 0.1)))
 
 
-@pytest.mark.parametrize("name", ["enwik8", "enwik8.gz", "enwik8.zip"])
-def test_enwik8_from_a_file(tmp_path, small_enwik8, name):
-    path = pack(small_enwik8, tmp_path / name)
-    corpus = open_corpus(CorpusTable(name="enwik8", path=str(path)))
-    assert corpus.file.read_bytes() == small_enwik8 and corpus.name == "enwik8"
-    if name != "enwik8":
-        assert open_corpus(CorpusTable(name="enwik8")).file.read_bytes() == small_enwik8  # now it is in the cache
+def test_a_prepared_corpus_that_is_damaged_is_refused(parted):
+    parted.write_bytes(b"!" + parted.read_bytes()[1:])
+    with pytest.raises(DataError, match="its manifest says"):
+        open_corpus(CorpusTable(name="wikipedia", path=str(parted)))
 
 
-@pytest.mark.parametrize("name", ["enwik8", "enwik8.gz", "enwik8.zip"])
-def test_enwik8_that_is_something_else_or_torn_is_never_used(tmp_path, small_enwik8, name):
-    path = pack(small_enwik8 + b"!", tmp_path / name)
-    with pytest.raises(DataError, match="md5"):
-        open_corpus(CorpusTable(name="enwik8", path=str(path)))
-    if name != "enwik8":
-        path.write_bytes(pack(small_enwik8, tmp_path / name).read_bytes()[:-12])
-        with pytest.raises(DataError):
-            open_corpus(CorpusTable(name="enwik8", path=str(path)))
-    assert not any("enwik8" in p.name for p in corpora.cache_folder().iterdir())
-
-
-def test_enwik8_is_downloaded_and_verified(tmp_path, small_enwik8, monkeypatch):
-    fetched = pack(small_enwik8, tmp_path / "enwik8.zip")
-    monkeypatch.setattr(pooch, "retrieve", lambda url, **_: str(fetched))
-    assert open_corpus(CorpusTable(name="enwik8")).file.read_bytes() == small_enwik8
-
-
-def test_a_damaged_download_is_fetched_again(tmp_path, small_enwik8, monkeypatch):
-    fetched = tmp_path / "enwik8.zip"
-    fetched.write_bytes(b"junk")
-    monkeypatch.setattr(pooch, "retrieve", lambda url, **_: str(fetched))
-    with pytest.raises(DataError):
-        open_corpus(CorpusTable(name="enwik8"))
-    assert not fetched.exists()
-
-
-def test_without_a_network_the_sentence_says_where_to_put_the_file(monkeypatch):
-    def offline(url, **_):
-        raise ConnectionError("no route")
-
-    monkeypatch.setattr(pooch, "retrieve", offline)
-    with pytest.raises(RequestError, match=r"put the file at .*enwik8, or name it with corpus\.path"):
-        open_corpus(CorpusTable(name="enwik8"))
-
-
-def test_an_enwik8_in_the_cache_that_is_damaged_is_not_used(small_enwik8, monkeypatch):
-    (corpora.cache_folder() / "enwik8").write_bytes(b"x")
-    with pytest.raises(RequestError, match="cannot download"):
-        monkeypatch.setattr(pooch, "retrieve", lambda url, **_: (_ for _ in ()).throw(OSError()))
-        open_corpus(CorpusTable(name="enwik8"))
+def test_export_writes_the_parts_and_a_manifest(parted, text_file, tmp_path):
+    corpora.export(open_corpus(CorpusTable(name="wikipedia", path=str(parted))), tmp_path / "out")
+    assert (tmp_path / "out" / "valid.txt").read_bytes() == b"v" * 200
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["parts"]["train"] == {"bytes": 3_000, "words": 1}
+    plain = open_corpus(CorpusTable(path=str(text_file), split=(0.75, 0.25)))
+    corpora.export(plain, tmp_path / "two")
+    assert sorted(p.name for p in (tmp_path / "two").iterdir()) == ["manifest.json", "train.txt", "valid.txt"]
+    assert plain.manifest()["parts"] == {"train": {"bytes": 15_000}, "valid": {"bytes": 5_000}}
+    with pytest.raises(RequestError, match="cannot write"):
+        corpora.export(plain, text_file / "below a file")

@@ -29,10 +29,13 @@ COMMANDS = {
     "score": "bits for every byte of a text; --html colours it",
     "report": "one HTML page on a run or several",
     "compare": "runs side by side",
+    "recl": "how far back runs gain from what they read",
+    "probe": "does a model copy what it read once, long before?",
     "inspect": "where the heads look, what units follow",
     "info": "parameters, heads, state, FLOPs and published figures",
     "models": "the models there are",
     "corpora": "the corpora there are",
+    "corpus": "prepare a corpus: find or fetch it, verify it, unpack it",
     "pack": "a finished model in one file",
 }
 

@@ -21,11 +21,10 @@ def compare(
 
     The page is compare.html; with --json there is one only if --output names it.
     """
-    from headcount import durable
+    from headcount.cli.pages import aligned, put_beside
     from headcount.errors import RequestError
     from headcount.show.compared import COLUMNS, cells, compared_page
     from headcount.use.compare import compare as grouped
-    from headcount.use.train import say
 
     if not runs:
         raise RequestError("name the runs to compare")
@@ -36,20 +35,5 @@ def compare(
         for group in groups:
             title = f"Not comparable with these: {group.differs}" if group.differs else "Comparable, best first"
             print(f"{title}\nmeasured on {group.measured_on}\n")
-            print(_aligned([list(COLUMNS), *(cells(row) for row in group.rows)]) + "\n")
-    file = output or (None if json else Path("compare.html"))
-    if file is not None:
-        durable.write_text(file, compared_page(groups))
-        say(f"{file}: the curves")
-
-
-def _aligned(rows: list[list[str]]) -> str:
-    """Columns under each other: the first and the last to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    last = len(widths) - 1
-    return "\n".join(
-        "  ".join(
-            c.ljust(w) if i in (0, last) else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+            print(aligned([list(COLUMNS), *(cells(row) for row in group.rows)], left=(0, len(COLUMNS) - 1)) + "\n")
+    put_beside(lambda: compared_page(groups), output or (None if json else Path("compare.html")))

@@ -56,7 +56,7 @@ def open_text(text: str) -> Bytes:
     from headcount.text import corpora
 
     if text != STANDARD_INPUT:
-        return corpora.map_file(Path(text))
+        return corpora.open_text(text)
     with tempfile.TemporaryDirectory() as folder:
         piped = Path(folder) / "standard input"
         with piped.open("wb") as file:

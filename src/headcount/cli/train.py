@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def train(
-    *what: Annotated[str, Parameter(help="a recipe (.toml), or texts; - is standard input")],
+    *what: Annotated[
+        str, Parameter(help="a recipe (.toml), or texts: files, folders, globs, archives; - is standard input")
+    ],
     run: Annotated[Path | None, Parameter(help="the run's folder; runs/NAME by default")] = None,
     set_: Annotated[tuple[str, ...], Parameter(name="--set", help="table.key=value, over the recipe's")] = (),
     steps: Annotated[int | None, Parameter(help="steps in all")] = None,

@@ -1,4 +1,4 @@
-"""Heads own the vocabulary: they turn tokens into vectors and hidden vectors into probabilities."""
+"""Heads own the vocabulary: they turn hidden vectors into probabilities, and tied ones tokens into vectors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-class TiedSoftmax(nn.Module):
-    """One V × D table for both ends: e = E[x], p = softmax(h·Eᵀ + b).
+class Softmax(nn.Module):
+    """p = softmax(h·Wᵀ + b), W a V × D table that the model draws.
 
     Probabilities are computed in float32 at least, whatever the rest runs in.
     """
@@ -18,9 +18,10 @@ class TiedSoftmax(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
-    def embed(self, tokens: Tensor) -> Tensor:
-        """B × T tokens to B × T × D vectors."""
-        return F.embedding(tokens, self.weight)
+    @property
+    def flops(self) -> int:
+        """Forward, per token."""
+        return 2 * self.weight.numel()
 
     def _logits(self, hidden: Tensor) -> Tensor:
         logits = F.linear(hidden, self.weight, self.bias)
@@ -34,3 +35,11 @@ class TiedSoftmax(nn.Module):
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Nats of every symbol, negative: B × T × D to B × T × V."""
         return F.log_softmax(self._logits(hidden), dim=-1)
+
+
+class TiedSoftmax(Softmax):
+    """One V × D table for both ends: e = W[x], p = softmax(h·Wᵀ + b)."""
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """B × T tokens to B × T × D vectors."""
+        return F.embedding(tokens, self.weight)

@@ -5,10 +5,12 @@ Rules for a window of W rows and a segment of T new ones:
 - `exact`: query t sees the last W rows, itself included, however the text is cut.
 - `segment` (the SHA-RNN as published): before a segment old rows are cut to W - T, then all of them are seen. A query
   sees W - T + 1 … W rows, which depends on T; T > W is refused.
+- `memory` (Transformer-XL as published): W old rows whatever T is, then all of them are seen. A query sees W + 1 …
+  W + T rows.
 
 With gradients on, rows are concatenated into a new tensor. With gradients off they are written behind the old ones
 into a buffer of twice the window, and moved back to its beginning when it is full: contiguous, at one row of copying
-per new row.
+per new row. Time is the last dimension but one: rows are B × S × D, or B × H × S × D where heads have their own.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from headcount.layers.state import State
 
 LEAST_ROOM = 256
 
-WindowRule = Literal["exact", "segment"]
+WindowRule = Literal["exact", "segment", "memory"]
 
 
 @dataclass
 class Memory(State):
-    """The rows in use are `buffer[:, begin:end]`, oldest first."""
+    """The rows in use are `buffer[..., begin:end, :]`, oldest first."""
 
     buffer: Tensor
     begin: int
@@ -40,48 +42,63 @@ class Memory(State):
     """That call has come: its rows are in the buffer now, and this memory must not be used again."""
 
     @classmethod
-    def empty(cls, batch: int, width: int, window: int, like: Tensor) -> Memory:
+    def empty(cls, batch: int, width: int, window: int, like: Tensor, heads: int | None = None) -> Memory:
         """No rows yet; length 0 is a length."""
-        return cls(like.new_empty(batch, 0, width), 0, 0, window)
+        middle = () if heads is None else (heads,)
+        return cls(like.new_empty(batch, *middle, 0, width), 0, 0, window)
+
+    @classmethod
+    def of(cls, rows: Tensor, window: int) -> Memory:
+        """These rows, oldest first."""
+        return cls(rows, 0, rows.shape[-2], window)
+
+    @property
+    def length(self) -> int:
+        """S: how many rows are remembered."""
+        return self.end - self.begin
 
     @property
     def rows(self) -> Tensor:
         """B × S × D: what is remembered."""
-        return self.buffer[:, self.begin : self.end]
+        return self.buffer[..., self.begin : self.end, :]
 
-    def append(self, new: Tensor, rule: WindowRule) -> tuple[Tensor, Tensor | None, Memory]:
-        """Remember `new` (B × T × D): the rows it sees, itself included; the T × S mask; the memory after it."""
-        length = new.shape[1]
+    def sees(self, length: int, rule: WindowRule) -> int:
+        """How many rows there are for a segment of T new ones, these included."""
+        most_old = {"exact": self.window - 1, "segment": self.window - length, "memory": self.window}[rule]
+        return min(self.length, most_old) + length
+
+    def append(self, new: Tensor, rule: WindowRule) -> tuple[Tensor, Memory]:
+        """Remember `new` (B × T × D): the rows it sees, itself included, and the memory after it."""
+        length = new.shape[-2]
         if self.spent:
             raise RuntimeError("this state was used already, with gradients off: clone() it to branch")
         if rule == "segment" and length > self.window:
             raise ValueError(f"a segment of {length} is longer than the window of {self.window} (rule 'segment')")
-        most_old = self.window - (length if rule == "segment" else 1)
-        old = min(self.end - self.begin, most_old)
+        old = self.sees(length, rule) - length
         if torch.is_grad_enabled():
-            keys = torch.cat([self.buffer[:, self.end - old : self.end], new], dim=1)
+            keys = torch.cat([self.buffer[..., self.end - old : self.end, :], new], dim=-2)
             kept = min(old + length, self.window)
-            after = Memory(keys[:, old + length - kept :], 0, kept, self.window)
+            after = Memory.of(keys[..., old + length - kept :, :], self.window)
         else:
             after = self._write(new, old)
             keys = after.rows
             after.begin = max(after.begin, after.end - self.window)
-        return keys, _mask(length, old, self.window, new.device), after
+        return keys, after
 
     def _write(self, new: Tensor, old: int) -> Memory:
         """Put `new` behind the last `old` rows, in this buffer if it is ours and has room."""
-        length = new.shape[1]
+        length = new.shape[-2]
         buffer, begin = self.buffer, self.end - old
-        if not self.owned or self.end + length > buffer.shape[1]:
+        if not self.owned or self.end + length > buffer.shape[-2]:
             # Twice the window in the end; a text that is shorter than the window never needs it.
             room = min(self.window + max(self.window, length), max(2 * (old + length), LEAST_ROOM))
             # The old rows may overlap their new place, so they move through a copy.
-            recent = buffer[:, begin : self.end].clone()
-            if not self.owned or buffer.shape[1] < room:
-                buffer = new.new_empty(new.shape[0], room, new.shape[2])
-            buffer[:, :old] = recent
+            recent = buffer[..., begin : self.end, :].clone()
+            if not self.owned or buffer.shape[-2] < room:
+                buffer = new.new_empty(*new.shape[:-2], room, new.shape[-1])
+            buffer[..., :old, :] = recent
             begin = 0
-        buffer[:, begin + old : begin + old + length] = new
+        buffer[..., begin + old : begin + old + length, :] = new
         self.spent = self.owned
         return Memory(buffer, begin, begin + old + length, self.window, owned=True)
 
@@ -92,7 +109,7 @@ class Memory(State):
 
     def clone(self) -> Memory:
         """A copy of the rows in use only."""
-        return Memory(self.rows.clone(), 0, self.end - self.begin, self.window)
+        return Memory.of(self.rows.clone(), self.window)
 
     def to_tensors(self) -> dict[str, Tensor]:
         """The rows in use, without the room around them."""
@@ -101,14 +118,16 @@ class Memory(State):
     def from_tensors(self, tensors: dict[str, Tensor]) -> Memory:  # type: ignore[override]
         """What `to_tensors` wrote, in this memory's dtype and on its device."""
         rows = tensors["rows"]
-        buffer = self.buffer.new_empty(rows.shape).copy_(rows)
-        return Memory(buffer, 0, rows.shape[1], int(tensors["window"]))
+        return Memory.of(self.buffer.new_empty(rows.shape).copy_(rows), int(tensors["window"]))
 
 
-def _mask(length: int, old: int, window: int, device: torch.device) -> Tensor | None:
-    """T × S, true where a query sees a row: not the future, and no more than `window` rows. None if all are seen."""
+def seen(length: int, rows: int, window: int | None, device: torch.device) -> Tensor | None:
+    """T × S, true where one of the last T of S rows sees a row: not the future, and of the past no more than `window`
+    rows, itself included (None: all that are there). None if all are seen.
+    """
     if length == 1:
         return None
-    query = torch.arange(old, old + length, device=device)[:, None]
-    key = torch.arange(old + length, device=device)[None, :]
-    return (key <= query) & (key > query - window)
+    key = torch.arange(rows, device=device)
+    query = key[-length:, None]
+    past = key <= query
+    return past if window is None else past & (key > query - window)

@@ -19,9 +19,12 @@ PROBE = 257.0
 
 
 @contextmanager
-def fast_products() -> Iterator[None]:
-    """Inside, large float32 products on the CPU come from the faster library; the setting is the whole process's."""
-    if not by_onednn():
+def fast_products(rows: int = 2) -> Iterator[None]:
+    """Inside, large float32 products on the CPU come from the faster library; the setting is the whole process's.
+
+    A single row is better off with MKL.
+    """
+    if rows == 1 or not by_onednn():
         yield
         return
     with _onednn():

@@ -11,6 +11,7 @@ from headcount.learn.interrupt import Interruption
 from headcount.learn.plan import EVALUATIONS, Plan
 from headcount.learn.trainer import Learner, draw_sample
 from headcount.measure.protocols import measure
+from headcount.text.batches import Segments
 
 TIMED_STEPS, MOST_TIMED_STEPS, TIMED_SECONDS = 10, 200, 3.0
 """Ten steps at least, and so many that a short disturbance does not decide."""
@@ -61,10 +62,10 @@ def time_steps(plan: Plan, device: Device, interruption: Interruption) -> Timing
 
 def _steps_until_full(plan: Plan, learner: Learner) -> int:
     """Steps until the memory holds a window, or as much as a stream can fill before it wraps; 0 without a memory."""
-    if not learner.model.heads:
+    batches, reach = learner.batches, getattr(plan.config, "window", 0)
+    if not learner.model.heads or not isinstance(batches, Segments):
         return 0
-    segments, reach = learner.segments, getattr(plan.config, "window", 0)
-    return int(-(-min(reach, segments.length) // segments.segment)) - (reach >= segments.length)
+    return int(-(-min(reach, batches.length) // batches.segment)) - (reach >= batches.length)
 
 
 def _seconds_to_sample(plan: Plan, learner: Learner) -> float:
@@ -76,5 +77,5 @@ def _seconds_to_sample(plan: Plan, learner: Learner) -> float:
 def _seconds_to_evaluate(plan: Plan, learner: Learner) -> float:
     text = plan.held_out()
     began = time.perf_counter()
-    measure(learner.model, text[:TIMED_BYTES], name="carried", start=plan.tokens.start)
+    measure(learner.model, text[:TIMED_BYTES], plan.recipe.evaluate, start=plan.tokens.start)
     return (time.perf_counter() - began) * len(text) / min(len(text), TIMED_BYTES)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import SGD, AdamW, Optimizer
 
 from headcount.learn.min_trust_lamb import MinTrustLamb
-from headcount.recipe import AdamWTable, OptimiserTable
+from headcount.tables import AdamWTable, OptimiserTable, SgdTable
 
 
 def build(table: OptimiserTable, model: nn.Module) -> Optimizer:
@@ -22,6 +22,8 @@ def build(table: OptimiserTable, model: nn.Module) -> Optimizer:
             {"params": vectors, "weight_decay": 0.0},
         ]
         return AdamW(groups, lr=table.lr, betas=table.betas, eps=table.eps, fused=True)
+    if isinstance(table, SgdTable):
+        return SGD(model.parameters(), lr=table.lr, momentum=table.momentum)
     return MinTrustLamb(
         model.parameters(),
         lr=table.lr,

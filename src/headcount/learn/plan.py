@@ -20,9 +20,10 @@ from headcount.models import configure
 from headcount.models.contract import Model, count_parameters
 from headcount.recipe import Recipe
 from headcount.text import corpora
-from headcount.text.batches import Segments
+from headcount.text.batches import Segments, Windows
 from headcount.text.corpora import Corpus
 from headcount.text.tokens import Bytes
+from headcount.text.tokens import find as find_tokens
 
 Say = Callable[[str], None]
 EVALUATIONS = 10
@@ -39,17 +40,13 @@ class Plan:
     model: type[Model]
     config: Any
 
-    def segments(self) -> Segments:
+    def batches(self) -> Segments | Windows:
         """What every step reads."""
-        batches = self.recipe.batches
-        return Segments(
-            self.corpus.split("train"),
-            streams=batches.streams,
-            segment=batches.segment,
-            lengths=batches.lengths,
-            seed=self.recipe.seed,
-            start=self.tokens.start,
-        )
+        text, table = self.corpus.split("train"), self.recipe.batches
+        seed, lookahead = self.recipe.seed, self.model.lookahead
+        if table.kind == "windows":
+            return Windows(text, table, seed=seed, lookahead=lookahead)
+        return Segments(text, table, seed=seed, start=self.tokens.start, lookahead=lookahead)
 
     @property
     def bytes_per_step(self) -> int:
@@ -76,7 +73,7 @@ class Plan:
 
 def settle(recipe: Recipe, say: Say, *, minutes: bool = False) -> Plan:
     """The plan of a recipe; with `minutes` the number of steps stays open until they are timed."""
-    tokens = Bytes()
+    tokens = find_tokens(recipe.tokens)
     model, config = configure(recipe.model, tokens.vocabulary)
     if config.vocabulary != tokens.vocabulary:
         raise RequestError(
@@ -89,20 +86,20 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False) -> Plan:
     corpus = corpora.open_corpus(recipe.corpus)
     if corpus.ends[-1] < corpora.LEAST_BYTES:
         raise RequestError(f"{corpus.file} has {corpus.ends[-1]} bytes: at least {corpora.LEAST_BYTES} are needed")
-    recipe = recipe.replace("corpus", sha256=corpus.sha256, split=recipe.corpus.split or corpora.DEFAULT_SPLIT)
+    recipe = recipe.replace("corpus", sha256=corpus.sha256, split=corpus.shares)
     recipe = recipe.replace("model", **dataclasses.asdict(config))
     recipe = _fit_batches(recipe, len(corpus.split("train")), say)
     plan = Plan(recipe, corpus, tokens, model, config)
     with torch.device("meta"):
         shadow = model(config)
-    protocols.streams_of(shadow, len(plan.held_out()), name=recipe.evaluate.protocol, split="valid")
+    protocols.require(shadow, len(plan.held_out()), recipe.evaluate, split="valid")
     longest = shadow.longest_segment()
     if longest is not None and recipe.batches.segment > longest:
         raise RequestError(f"batches.segment = {recipe.batches.segment}: must be at most {longest}, the model.window")
     if minutes:
         return plan
     try:
-        return plan.with_steps(recipe.train.steps or plan.segments().steps_in(recipe.train.epochs or 0))
+        return plan.with_steps(recipe.train.steps or plan.batches().steps_in(recipe.train.epochs or 0))
     except ValueError as error:
         raise RequestError(f"train.epochs = {recipe.train.epochs}: {error}") from None
 

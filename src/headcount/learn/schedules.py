@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headcount.recipe import ConstantTable, CosineTable, LinearTable, ScheduleTable
+from headcount.tables import ConstantTable, CosineTable, LinearTable, ScheduleTable
 
 
 def rate(schedule: ScheduleTable, highest: float, step: int, steps: int) -> float:
@@ -15,7 +15,8 @@ def rate(schedule: ScheduleTable, highest: float, step: int, steps: int) -> floa
     if isinstance(schedule, ConstantTable):
         return highest
     if isinstance(schedule, CosineTable | LinearTable):
-        along = (step - warm) / max(1, steps - 1 - warm)
+        begin = 0 if isinstance(schedule, CosineTable) and schedule.begins == "at-step-0" else warm
+        along = (step - begin) / max(1, steps - 1 - begin)
         left = 0.5 * (1 + math.cos(math.pi * along)) if isinstance(schedule, CosineTable) else 1 - along
         return highest * (schedule.floor + (1 - schedule.floor) * left)
     return highest * (schedule.down_to if step >= schedule.down_at * steps else 1.0)

@@ -45,7 +45,7 @@ class Learner:
 
     def __init__(self, plan: Plan, device: Device) -> None:
         self.plan, self.recipe, self.device = plan, plan.recipe, device
-        self.segments = plan.segments()
+        self.batches = plan.batches()
         torch.manual_seed(derive_seed(self.recipe.seed, 0, "weights"))
         self.model = plan.model(plan.config).to(device.name).train()
         self.optimiser = optimisers.build(self.recipe.optimiser, self.model)
@@ -60,11 +60,12 @@ class Learner:
     def learn(self, step: int, steps: int) -> dict[str, Any]:
         """Step `step` (counted from 0): bits per byte, gradient norm and rate; `skipped` if a number is not finite."""
         torch.manual_seed(derive_seed(self.recipe.seed, step, "step"))
-        batch = self.segments.at(step)
+        batch = self.batches.at(step)
         rate = schedules.rate(self.recipe.schedule, self.recipe.optimiser.lr, step, steps)
         before = self._empty() if batch.fresh else self.states
         nats, after = self._gradients(torch.from_numpy(batch.tokens), before, step / steps)
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimiser.clip).item()
+        largest = self.recipe.optimiser.clip or math.inf
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), largest).item()
         facts = {"lr": rate, "predictions": batch.predictions}
         if not (math.isfinite(nats) and math.isfinite(norm)):
             self.states = before  # weights, moments and state stay as they were
@@ -221,7 +222,7 @@ class Trainer:
         measured = measure(
             self.learner.model,
             self.plan.held_out(),
-            name=self.plan.recipe.evaluate.protocol,
+            self.plan.recipe.evaluate,
             start=self.plan.tokens.start,
             split="valid",
             check=self._stop_if_asked,

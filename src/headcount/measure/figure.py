@@ -52,6 +52,8 @@ class Figure:
         protocol, corpus, model = self.protocol, self.corpus, self.model
         streams = "1 stream" if protocol["streams"] == 1 else f"{protocol['streams']} cold streams"
         window = f", window {protocol['window']:,} ({protocol['window_rule']})" if protocol["window"] else ""
+        for name in ("clamp", "stride", "restarts_after"):
+            window += f", {name.replace('_', ' ')} {protocol[name]:,}" if protocol.get(name) else ""
         left_out = f", {protocol['not_scored']:,} bytes not scored" if protocol["not_scored"] else ""
         step = "" if model["step"] is None else f" step {model['step']:,}"
         return (

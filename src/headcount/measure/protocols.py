@@ -1,13 +1,15 @@
 """How a figure is measured, by name. No number travels without its protocol.
 
-Nats are summed, bytes are counted, one is divided by the other.
+Nats are summed, bytes are counted, one is divided by the other. What a protocol leaves open (segment, window, clamp)
+comes from the recipe's `[evaluate]` or from the command.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,34 +18,51 @@ import numpy.typing as npt
 
 from headcount.errors import RequestError, nearest
 from headcount.measure.score import SEGMENT, score_lanes
+from headcount.measure.sliding import score_sliding
 from headcount.models.contract import Model
+from headcount.tables import EvaluateTable
 
 Bytes = npt.NDArray[np.uint8]
+Nats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Protocol:
     """A way to measure."""
 
     about: str
-    streams: Callable[[str, int], int]
+    streams: Callable[[str, int], int] = lambda split, heads: 1
     """How many streams, given the split's name and the model's number of heads."""
-    segment: int
-    scores_first: bool
+    segment: int = SEGMENT
+    scores_first: bool = True
     """Whether a stream's first byte is predicted (after a newline) or only fed."""
+    stride: int | None = None
+    """Windows that are recomputed, so many bytes apart, instead of carried state."""
+    rule: str | None = None
+    """The window rule of models that can be measured under another than their own."""
 
 
 PROTOCOLS: Mapping[str, Protocol] = {
-    "carried": Protocol("one stream, state carried, every byte scored", lambda split, heads: 1, SEGMENT, True),
+    "carried": Protocol(about="one stream, state carried, every byte scored"),
     # The published code: the training batch on valid (16 for one head, 8 for four), 8 on test; every stream begins
     # cold, its first byte is fed but not scored, and the remainder of the division is dropped.
     "merity2019": Protocol(
-        "16 streams on valid (8 for four heads), 8 on test, segments of 1,024, first bytes not scored",
-        lambda split, heads: 16 if split == "valid" and heads < 4 else 8,
-        1_024,
-        False,
+        about="16 streams on valid (8 for four heads), 8 on test, segments of 1,024, first bytes not scored",
+        streams=lambda split, heads: 16 if split == "valid" and heads < 4 else 8,
+        segment=1_024,
+        scores_first=False,
     ),
+    # The published PyTorch scripts: `same_length`, so that every query sees the same number of keys.
+    "dai2019": Protocol(
+        about="10 streams, segments, window and clamp of the recipe, exact windows, first bytes not scored",
+        streams=lambda split, heads: 10,
+        segment=128,
+        scores_first=False,
+        rule="exact",
+    ),
+    "alrfou2018": Protocol(about="a window for every byte, recomputed: sliding-1", stride=1),
 }
+SLIDING = "sliding-S"
 
 
 @dataclass(frozen=True)
@@ -63,59 +82,104 @@ class Measurement:
 
 
 def find(name: str) -> Protocol:
-    """The protocol behind a name."""
+    """The protocol behind a name; `sliding-64` is a name for every stride."""
+    if stride := re.fullmatch(r"sliding-([1-9]\d{0,6})", name):
+        return Protocol(about="windows recomputed, S bytes apart; each scores its last S", stride=int(stride[1]))
     if name not in PROTOCOLS:
-        raise RequestError(f"protocol {name!r}: {nearest(name, PROTOCOLS)}")
+        raise RequestError(f"protocol {name!r}: {nearest(name, (*PROTOCOLS, SLIDING))}")
     return PROTOCOLS[name]
 
 
-def streams_of(model: Model, size: int, *, name: str, split: str, window: int | None = None) -> int:
-    """How many streams a protocol makes of `size` bytes; what cannot be measured with this model is refused."""
-    protocol = find(name)
+def limits(model: Model, how: EvaluateTable) -> dict[str, Any]:
+    """What `start` is given: the limits that are set, and the protocol's rule where a model has a choice."""
+    given = {"window": how.window, "clamp": how.clamp}
+    for name, value in given.items():
+        if value is not None and name not in model.limits:
+            raise RequestError(f"{name} = {value}: this model has no {name}")
+    rule = find(how.protocol).rule if "rule" in model.limits else None
+    return {name: value for name, value in {**given, "rule": rule}.items() if value is not None}
+
+
+def context_of(model: Model, how: EvaluateTable) -> int:
+    """How many bytes a sliding window holds: `window`, or where the model begins anew, or its own window."""
+    context = how.window or model.restarts_after or getattr(model.config, "window", None)
+    if context is None:
+        raise RequestError(f"protocol {how.protocol} needs a window: this model has none of its own")
+    return int(min(context, model.restarts_after or context))
+
+
+def require(model: Model, size: int, how: EvaluateTable, *, split: str) -> None:
+    """Refuse what cannot be measured with this model on `size` bytes."""
+    protocol = find(how.protocol)
+    limits(model, how)
+    if protocol.stride is not None:
+        if protocol.stride > context_of(model, how):
+            raise RequestError(f"protocol {how.protocol}: the window has only {context_of(model, how)} bytes")
+        return
     streams = protocol.streams(split, model.heads)
     if size // streams < (1 if protocol.scores_first else 2):
-        raise RequestError(f"{size} bytes are too few for the {streams} streams of protocol {name}")
-    longest = model.longest_segment(window)
-    if longest is not None and protocol.segment > longest and name != "carried":
-        raise RequestError(f"protocol {name} feeds segments of {protocol.segment}; this model takes {longest} at most")
-    return streams
+        raise RequestError(f"{size} bytes are too few for the {streams} streams of protocol {how.protocol}")
+    longest, segment = model.longest_segment(how.window), how.segment or protocol.segment
+    if longest is not None and segment > longest and how.protocol != "carried":
+        raise RequestError(f"protocol {how.protocol} feeds segments of {segment}; this model takes {longest} at most")
 
 
 def measure(
     model: Model,
     text: Bytes,
+    how: EvaluateTable,
     *,
-    name: str,
     start: int,
     split: str = "text",
-    window: int | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Measurement:
-    """Bits per byte of a text under the protocol `name`."""
-    protocol, config = find(name), model.config
-    streams = streams_of(model, len(text), name=name, split=split, window=window)
-    length, longest = len(text) // streams, model.longest_segment(window)
-    lanes = text[: streams * length].reshape(streams, length)
+    """Bits per byte of a text."""
+    require(model, len(text), how, split=split)
+    ways = _slide if find(how.protocol).stride is not None else _carry
+    pieces, facts = ways(model, text, how, start=start, split=split, check=check)
     nats, count = 0.0, 0
-    pieces = score_lanes(
-        model,
-        lanes,
-        start=start if protocol.scores_first else None,
-        window=window,
-        segment=protocol.segment,
-        check=check,
-    )
     for piece in pieces:
         nats += float(piece.sum())
         count += piece.size
-    facts = {
-        "name": name,
+    facts = {"name": how.protocol, **facts, "not_scored": len(text) - count}
+    return Measurement(nats, count, hashlib.sha256(text.data).hexdigest(), facts)
+
+
+Way = tuple[Iterator[Nats], dict[str, Any]]
+
+
+def _carry(model: Model, text: Bytes, how: EvaluateTable, *, start: int, split: str, check: Callable[[], None]) -> Way:
+    """Streams with carried state."""
+    protocol, given = find(how.protocol), limits(model, how)
+    streams = protocol.streams(split, model.heads)
+    length, longest = len(text) // streams, model.longest_segment(how.window)
+    segment = how.segment or protocol.segment
+    segment = min(segment, longest or segment)
+    lanes = text[: streams * length].reshape(streams, length)
+    first = start if protocol.scores_first else None
+    pieces = score_lanes(model, lanes, start=first, limits=given, segment=segment, check=check)
+    return pieces, {
         "streams": streams,
-        "segment": min(protocol.segment, longest or protocol.segment),
-        "window": window if window is not None else getattr(config, "window", None),
-        "window_rule": getattr(config, "window_rule", None),
+        "segment": segment,
+        "window": how.window if how.window is not None else getattr(model.config, "window", None),
+        "window_rule": given.get("rule") or getattr(model.config, "window_rule", None),
+        **({"clamp": how.clamp} if how.clamp is not None else {}),
+        **({"restarts_after": model.restarts_after} if model.restarts_after else {}),
         "state": "carried",
         "cold_starts": streams,
-        "not_scored": len(text) - count,
     }
-    return Measurement(nats, count, hashlib.sha256(text.data).hexdigest(), facts)
+
+
+def _slide(model: Model, text: Bytes, how: EvaluateTable, *, start: int, split: str, check: Callable[[], None]) -> Way:
+    """Windows, each from an empty state."""
+    stride, context = find(how.protocol).stride or 1, context_of(model, how)
+    pieces = score_sliding(model, text, start=start, context=context, stride=stride, check=check)
+    return pieces, {
+        "streams": 1,
+        "segment": context,
+        "window": context,
+        "window_rule": "sliding",
+        "stride": stride,
+        "state": "recomputed",
+        "cold_starts": 1 + max(0, -(-(len(text) - context) // stride)),
+    }

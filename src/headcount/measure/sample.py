@@ -42,21 +42,31 @@ class Sampling:
 
 @torch.inference_mode()
 def sample(model: Model, prompt: bytes, how: Sampling, *, start: int) -> Iterator[int]:
-    """An endless stream of bytes that go on from the prompt."""
+    """An endless stream of bytes that go on from the prompt.
+
+    A model that begins a new window when its own is full would forget everything there: it is given the last half of
+    what it read, in a fresh state, instead.
+    """
     device = next(model.parameters()).device
-    draw = np.random.default_rng(how.seed)
-    state = model.start(1)
-    pending = np.array([start, *prompt], dtype=np.int64)[None]
+    draw, full = np.random.default_rng(how.seed), model.restarts_after
+    recent = [start, *prompt]
+    state, pending, fed = model.start(1), recent, 0
     segment = min(SEGMENT, model.longest_segment() or SEGMENT)
     with in_use(model):
         while True:
-            for begin in range(0, pending.shape[1], segment):
-                piece = torch.from_numpy(pending[:, begin : begin + segment]).to(device)
+            if full and fed + len(pending) > full:
+                recent = recent[-max(1, full // 2) :]
+                state, pending, fed = model.start(1), recent, 0
+            for begin in range(0, len(pending), segment):
+                piece = torch.tensor([pending[begin : begin + segment]], device=device)
                 hidden, state = model(piece, state)
+            fed += len(pending)
             log_probs = model.head.log_probs(hidden[:, -1:])[0, 0].double().cpu().numpy()
             byte = choose(log_probs, how, draw.random())
             yield byte
-            pending = np.array([[byte]], dtype=np.int64)
+            pending = [byte]
+            if full:
+                recent.append(byte)
 
 
 def choose(log_probs: npt.NDArray[np.float64], how: Sampling, uniform: float) -> int:

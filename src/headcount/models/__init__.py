@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MODELS: Mapping[str, str] = {
     "sha-rnn": "headcount.models.sha_rnn:ShaRnn",
+    "transformer-xl": "headcount.models.transformer_xl:TransformerXL",
+    "char-transformer": "headcount.models.char_transformer:CharTransformer",
 }
 
 

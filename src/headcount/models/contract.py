@@ -78,8 +78,13 @@ class Model(nn.Module):
     Config: ClassVar[type]
     lookahead: ClassVar[int] = 1
     """How many symbols beyond a segment the objective reads."""
-    restarts_after: int | None = None
-    """Where a model with absolute positions begins a new window; None for everybody else."""
+    limits: ClassVar[tuple[str, ...]] = ("window",)
+    """What `start` takes by name, for evaluation, in place of the Config's."""
+
+    @property
+    def restarts_after(self) -> int | None:
+        """Where a model with absolute positions begins a new window; None for everybody else."""
+        return None
 
     config: Any
     head: Any
@@ -96,6 +101,12 @@ class Model(nn.Module):
     def advance(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         """The model itself: B × T tokens to B × T × D hidden vectors, and the state after them."""
         raise NotImplementedError
+
+    def tail(self, tokens: Tensor, state: Any, rows: int) -> Tensor:
+        """The hidden vectors of the last `rows` tokens only, B × rows × D, for who needs no other and no state."""
+        hidden, _ = self(tokens, state)
+        last: Tensor = hidden[:, -rows:]
+        return last
 
     def longest_segment(self, window: int | None = None) -> int | None:
         """The longest segment that the model takes in one call under a window (the Config's by default), if any."""
@@ -126,15 +137,14 @@ class Model(nn.Module):
 
     def forward(self, tokens: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
         """B × T tokens (any T ≥ 1) and a state to B × T × D hidden vectors and the state after them."""
-        if torch.is_grad_enabled() and state.without_gradients:
-            raise RuntimeError("this state comes from a call with gradients off: begin again with start()")
+        require_usable(state)
         hidden, after = self.advance(tokens, state)
         after.without_gradients = not torch.is_grad_enabled()
         return hidden, after
 
-    def objective(self, tokens: Tensor, state: ModelState, progress: float) -> tuple[Loss, ModelState]:
+    def objective(self, tokens: Tensor, state: Any, progress: float) -> tuple[Loss, Any]:
         """What training minimises on B × (T + lookahead) tokens; `progress` in [0, 1] makes schedules pure."""
-        hidden, state = self(tokens[:, :-1], state)
+        hidden, state = self(tokens[:, : -self.lookahead], state)
         return Loss({"nll": self.head.nll(hidden, tokens[:, 1:]).mean()}, {"nll": 1.0}), state
 
     @classmethod
@@ -143,6 +153,12 @@ class Model(nn.Module):
         with torch.device("meta"):
             model = cls(config)
         return model.to(dtype).to_empty(device=device)
+
+
+def require_usable(state: ModelState) -> None:
+    """Refuse a state that a call with gradients off wrote into where gradients are on."""
+    if torch.is_grad_enabled() and state.without_gradients:
+        raise RuntimeError("this state comes from a call with gradients off: begin again with start()")
 
 
 def count_parameters(model: nn.Module) -> int:

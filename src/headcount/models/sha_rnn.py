@@ -31,7 +31,7 @@ from headcount.layers.attend import attend
 from headcount.layers.boom import boom
 from headcount.layers.dropout import dropout
 from headcount.layers.heads import TiedSoftmax
-from headcount.layers.memory import Memory, WindowRule
+from headcount.layers.memory import Memory, WindowRule, seen
 from headcount.layers.ngrams import Ngrams, before_the_first, remember
 from headcount.layers.norm import LayerNorm
 from headcount.layers.recurrent import LSTM, LSTMState
@@ -51,7 +51,9 @@ class ShaRnnConfig:
         0,
     )
     window: Annotated[int, Field(ge=1, le=16_777_216, description="the most rows of memory a query sees")] = 1024
-    window_rule: Annotated[WindowRule, Field(description="exact, or cut by segment as published")] = "exact"
+    window_rule: Annotated[Literal["exact", "segment"], Field(description="exact, or cut by segment as published")] = (
+        "exact"
+    )
     boom: Annotated[int, Field(ge=1, le=64, description="the Boom layer is this many times the width")] = 4
     ngrams: Annotated[
         tuple[int, ...], Field(description="also embed the last so many symbols, hashed; [] is none")
@@ -162,7 +164,8 @@ class Attention(nn.Module):
         """Queries x and new rows (T × B × D each) over the memory to T × B × D, and the memory after them."""
         new = new.transpose(0, 1)
         past_learns = memory.buffer.requires_grad
-        rows, mask, memory = memory.append(new, self.rule)
+        rows, memory = memory.append(new, self.rule)
+        mask = seen(len(x), rows.shape[1], memory.window if self.rule == "exact" else None, x.device)
         learnt = rows if past_learns else new
         query = dropout(self._query(x), self.dropout, self.training)
         mixture = attend(query, rows, learnt, mask, self.dropout if self.training else 0.0)
@@ -170,7 +173,8 @@ class Attention(nn.Module):
 
     def weights(self, x: Tensor, new: Tensor, memory: Memory) -> Tensor:
         """A itself, B × T × S, for inspection; only where gradients are on, where the memory is not written into."""
-        rows, mask, _ = memory.append(new.transpose(0, 1), self.rule)
+        rows, _ = memory.append(new.transpose(0, 1), self.rule)
+        mask = seen(len(x), rows.shape[1], memory.window if self.rule == "exact" else None, x.device)
         scores = self._query(x) @ rows.transpose(1, 2)
         return torch.softmax(scores if mask is None else scores.masked_fill(~mask, -math.inf), dim=-1)
 

@@ -32,9 +32,9 @@ class Attention:
 
     def __call__(self, x: Vector, new: Vector, memory: Memory) -> tuple[Vector, Memory]:
         """The query's input and the new row (D each) to D, and the memory after it."""
-        rows, _, memory = memory.append(torch.from_numpy(new)[None, None], self.rule)
-        seen, query = array(rows)[0], self.query_norm(standardised(self.query(x), self.eps))
-        looked_up: Vector = softmax(seen.dot(query)).dot(seen)
+        rows, memory = memory.append(torch.from_numpy(new)[None, None], self.rule)
+        there, query = array(rows)[0], self.query_norm(standardised(self.query(x), self.eps))
+        looked_up: Vector = softmax(there.dot(query)).dot(there)
         looked_up *= self.value
         return looked_up, memory
 

@@ -9,7 +9,8 @@ from headcount.show.page import escape
 
 WIDTH, ROW, GAP = 720, 46, 10
 CENTRE, WIDEST, NARROWEST = 190, 330, 70
-COLOURS = {"LSTM": 0, "attention": 1, "Boom": 2}
+COLOURS = {"LSTM": 0, "attention": 1, "Boom": 2, "feed-forward": 2, "positions": 3}
+"""By a part's name up to its first comma."""
 
 
 def drawing(parts: Sequence[Part]) -> str:
@@ -51,7 +52,7 @@ def _layer(part: Part, times: int, bottom: float, widest: int) -> str:
     heights = [bottom - ROW * i / (len(half) - 1) for i in range(len(half))]
     right = [f"{CENTRE + h:.0f},{y:.0f}" for h, y in zip(half, heights, strict=True)]
     left = [f"{CENTRE - h:.0f},{y:.0f}" for h, y in zip(half, heights, strict=True)]
-    colour = COLOURS.get(part.name, 4)
+    colour = COLOURS.get(part.name.partition(",")[0], 4)
     middle = bottom - ROW / 2
     notes = " → ".join(f"{size:,}" for size in part.sizes) + (f" · {times} times" if times > 1 else "")
     carried = f"carries {part.state:,} numbers" if part.state else ""

@@ -10,6 +10,8 @@ from headcount.show.page import escape
 
 WIDTH, HEIGHT = 720, 300
 LEFT, RIGHT, TOP, BOTTOM = 68, 30, 14, 52
+MOST_POWERS = 8
+"""Of two that stand beside one another without touching, on a phone too."""
 COLOURS = 6
 """Classes c0 … c5 of the style sheet."""
 
@@ -25,19 +27,33 @@ class Line:
     """Points are marked: they are few and measured; others are many and smoothed."""
 
 
-def line_chart(lines: Sequence[Line], x_label: str, y_label: str) -> str:
-    """Curves over one axis; both axes begin where the data does."""
+@dataclass(frozen=True)
+class Mark:
+    """A place along the bottom that says something of one curve."""
+
+    name: str
+    at: float
+    colour: int
+
+
+def line_chart(
+    lines: Sequence[Line], x_label: str, y_label: str, *, doubling: bool = False, marks: Sequence[Mark] = ()
+) -> str:
+    """Curves over one axis; both axes begin where the data does. `doubling`: equal steps to the right double x."""
     lines = [line for line in lines if line.points]
     if not lines:
         return "<p>Nothing measured yet.</p>"
     xs = [x for line in lines for x, _ in line.points]
-    ys = sorted(y for line in lines for _, y in line.points)
-    # The first steps are far above the rest and would flatten what matters.
-    top = max(ys[min(len(ys) - 1, int(0.97 * len(ys)))], max(y for line in lines for _, y in line.points[-1:]))
-    x_ticks, y_ticks = ticks(min(xs), max(xs)), ticks(ys[0], top)
-    x_at = _scale(x_ticks[0], x_ticks[-1], LEFT, WIDTH - RIGHT)
+    x_ticks, x_at = _doubling(min(xs), max(xs)) if doubling else _even(min(xs), max(xs))
+    y_ticks = ticks(min(y for line in lines for _, y in line.points), _top(lines))
     y_at = _scale(y_ticks[0], y_ticks[-1], HEIGHT - BOTTOM, TOP)
     parts = [_axes(x_ticks, y_ticks, x_at, y_at, x_label, y_label)]
+    parts += [
+        f'<line class="mark c{mark.colour % COLOURS}" x1="{x_at(mark.at):.1f}" x2="{x_at(mark.at):.1f}" y1="{TOP}" '
+        f'y2="{HEIGHT - BOTTOM}"><title>{escape(mark.name)}</title></line>'
+        for mark in marks
+        if min(xs) <= mark.at <= max(xs)
+    ]
     for line in lines:
         place = [(x_at(x), max(y_at(y), float(TOP))) for x, y in line.points]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in place)
@@ -84,12 +100,37 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     return [round(i * step, 10) for i in range(first, last + 1)]
 
 
+def _top(lines: Sequence[Line]) -> float:
+    """Where the vertical axis ends. The first steps of training are far above the rest and would flatten it."""
+    ys = sorted(y for line in lines for _, y in line.points)
+    if all(line.marked for line in lines):
+        return ys[-1]
+    return max(ys[min(len(ys) - 1, int(0.97 * len(ys)))], max(y for line in lines for _, y in line.points[-1:]))
+
+
+Ticks = Sequence[tuple[float, str]]
+
+
+def _even(low: float, high: float) -> tuple[Ticks, Callable[[float], float]]:
+    """Round numbers and what is written below them; where a number stands."""
+    found = ticks(low, high)
+    return [(v, short(v)) for v in found], _scale(found[0], found[-1], LEFT, WIDTH - RIGHT)
+
+
+def _doubling(low: float, high: float) -> tuple[Ticks, Callable[[float], float]]:
+    """The same with powers of two; every other one where there are many."""
+    first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
+    place = _scale(first, last, LEFT, WIDTH - RIGHT)
+    shown = range(first, last + 1, 1 if last - first < MOST_POWERS else 2)
+    return [(2**i, f"{2**i:,}") for i in shown], lambda value: place(math.log2(value))
+
+
 def _scale(low: float, high: float, to_low: float, to_high: float) -> Callable[[float], float]:
     return lambda value: to_low + (value - low) / ((high - low) or 1) * (to_high - to_low)
 
 
 def _axes(
-    x_ticks: Sequence[float],
+    x_ticks: Ticks,
     y_ticks: Sequence[float],
     x_at: Callable[[float], float],
     y_at: Callable[[float], float],
@@ -103,7 +144,8 @@ def _axes(
         for v in y_ticks
     ]
     below = [
-        f'<text class="tick" x="{x_at(v):.1f}" y="{floor + 21}" text-anchor="middle">{short(v)}</text>' for v in x_ticks
+        f'<text class="tick" x="{x_at(v):.1f}" y="{floor + 21}" text-anchor="middle">{text}</text>'
+        for v, text in x_ticks
     ]
     names = (
         f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">'

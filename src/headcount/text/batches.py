@@ -1,7 +1,8 @@
-"""Streams and segments: what a step of truncated back-propagation reads.
+"""What a step reads: the next segment of every stream, or windows from anywhere.
 
-The training split is cut into `streams` contiguous lanes of equal length (the remainder is dropped). Step n reads the
+Streams: the training split is cut into contiguous lanes of equal length (the remainder is dropped). Step n reads the
 next segment of every lane; at the end of the lanes training wraps to their beginning, and the state is emptied there.
+Windows: step n reads pieces from random places, each from an empty state.
 Which bytes step n reads is a pure function of (seed, step), so there is no position to save.
 """
 
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from headcount.tables import BatchesTable
 
 Bytes = npt.NDArray[np.uint8]
 Tokens = npt.NDArray[np.int64]
@@ -23,39 +26,35 @@ class Batch:
     """The tokens of one step."""
 
     tokens: Tokens
-    """B × (T + 1): the symbol before the segment, and the segment."""
+    """B × (T + lookahead): the symbol before the segment, the segment, and what an objective reads beyond it."""
     fresh: bool
     """The segment begins the lanes: the state before it is empty."""
-
-    @property
-    def predictions(self) -> int:
-        """How many bytes the step learns from."""
-        return int(self.tokens.shape[0] * (self.tokens.shape[1] - 1))
+    predictions: int
+    """How many bytes the step learns from."""
 
 
 class Segments:
     """Carried streams: step n continues where step n - 1 ended."""
 
-    def __init__(
-        self, text: Bytes, *, streams: int, segment: int, lengths: str = "fixed", seed: int = 0, start: int = 10
-    ) -> None:
-        self.length = len(text) // streams
+    def __init__(self, text: Bytes, table: BatchesTable, *, seed: int = 0, start: int = 10, lookahead: int = 1) -> None:
+        lane = len(text) // table.streams
+        self.beyond = lookahead - 1
+        self.length = lane - self.beyond
         if self.length < 1:
-            raise ValueError(f"{len(text)} bytes cannot make {streams} streams")
-        self.lanes = text[: self.length * streams].reshape(streams, self.length)
-        self.segment, self.lengths, self.seed, self.start = segment, lengths, seed, start
+            raise ValueError(f"{len(text)} bytes cannot make {table.streams} streams")
+        self.lanes = text[: lane * table.streams].reshape(table.streams, lane)
+        self.segment, self.lengths, self.seed, self.start = table.segment, table.lengths, seed, start
         self._step, self._place = 0, 0  # a memo of where step `_step` begins
 
     def at(self, step: int) -> Batch:
         """What step `step` (counted from 0) reads."""
         begin = self._begin(step)
         end = min(begin + self._drawn(step), self.length)
-        if begin > 0:
-            tokens = self.lanes[:, begin - 1 : end].astype(np.int64)
-        else:
+        tokens = self.lanes[:, max(0, begin - 1) : end + self.beyond].astype(np.int64)
+        if begin == 0:
             first = np.full((len(self.lanes), 1), self.start, dtype=np.int64)
-            tokens = np.concatenate([first, self.lanes[:, :end].astype(np.int64)], axis=1)
-        return Batch(tokens, fresh=begin == 0)
+            tokens = np.concatenate([first, tokens], axis=1)
+        return Batch(tokens, begin == 0, len(self.lanes) * (end - begin))
 
     def steps_in(self, epochs: float) -> int:
         """How many steps it takes to read the lanes `epochs` times."""
@@ -102,3 +101,24 @@ class Segments:
         draw = np.random.default_rng([self.seed, step])
         base = self.segment if draw.random() < 0.95 else self.segment / 2
         return int(np.clip(int(draw.normal(base, 5)), min(5, self.segment), self.segment))
+
+
+class Windows:
+    """Pieces from random places, each from an empty state; a piece's first byte is fed, not predicted."""
+
+    def __init__(self, text: Bytes, table: BatchesTable, *, seed: int = 0, lookahead: int = 1) -> None:
+        self.text, self.seed, self.beyond = text, seed, lookahead
+        self.count, self.segment = table.streams, min(table.segment, len(text) - lookahead)
+        if self.segment < 1:
+            raise ValueError(f"{len(text)} bytes are too few for a window")
+
+    def at(self, step: int) -> Batch:
+        """What step `step` (counted from 0) reads."""
+        size = self.segment + self.beyond
+        places = np.random.default_rng([self.seed, step]).integers(0, len(self.text) - size + 1, self.count)
+        tokens = self.text[places[:, None] + np.arange(size)].astype(np.int64)
+        return Batch(tokens, True, self.count * self.segment)
+
+    def steps_in(self, epochs: float) -> int:
+        """How many steps read as many bytes as `epochs` passes."""
+        return max(1, round(epochs * len(self.text) / (self.count * self.segment)))

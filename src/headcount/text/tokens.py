@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from headcount.errors import RequestError
+from headcount.tables import TokensTable
+
 Array = npt.NDArray[np.uint8]
 
 
@@ -22,3 +25,10 @@ class Bytes:
     def encode(self, text: bytes) -> Array:
         """The tokens of a text."""
         return np.frombuffer(text, dtype=np.uint8)
+
+
+def find(table: TokensTable) -> Bytes:
+    """The tokens that a recipe names."""
+    if table.kind != "bytes":
+        raise RequestError(f"tokens.kind = {table.kind!r} is not built yet: only bytes are")
+    return Bytes()

@@ -23,11 +23,11 @@ from headcount.measure.sample import Sampling, sample
 from headcount.measure.score import likeliest, score
 from headcount.models import configure
 from headcount.models.contract import Model, count_parameters
+from headcount.recipe import check_table
+from headcount.tables import EvaluateTable
 from headcount.text import corpora
 from headcount.text.tokens import Bytes
 from headcount.use import pack
-
-LARGEST_WINDOW = 16_777_216
 
 
 class LanguageModel:
@@ -69,30 +69,29 @@ class LanguageModel:
         text: str | Path | None = None,
         *,
         split: str = "valid",
-        protocol: str | None = None,
-        window: int | None = None,
-        limit: int | None = None,
+        **how: Any,
     ) -> Figure:
-        """The figure on a file, or on a split of the run's own corpus; kept in the run's `figures.jsonl`."""
-        if window is not None and not 1 <= window <= LARGEST_WINDOW:
-            raise RequestError(f"--window {window}: must be from 1 to {LARGEST_WINDOW:,}")
-        if limit is not None and limit < 1:
-            raise RequestError(f"--limit {limit}: must be at least 1")
+        """The figure on a file, or on a split of the run's own corpus; kept in the run's `figures.jsonl`.
+
+        `how`: protocol, segment, window, clamp (the recipe's where they are left out), limit.
+        """
+        table = self._how(how)
         command = ["headcount", "evaluate", str(self.path)]
-        if text is not None:
-            name, split, source = Path(text).name, "text", corpora.map_file(Path(text))
-            command += ["--text", str(text)]
-        else:
-            name, source = self._own_split(split)
-            command += ["--split", split]
-        protocol = protocol or (self.run.recipe.evaluate.protocol if self.run else "carried")
-        command += ["--protocol", protocol]
-        command += ["--window", str(window)] if window is not None else []
-        command += ["--limit", str(limit)] if limit is not None else []
+        command += ["--split", split] if text is None else ["--text", str(text)]
+        name, split, source = self.source(text, split)
+        for key, value in vars(table).items():
+            command += [f"--{key}", str(value)] if value is not None else []
         command += ["--checkpoint", str(self.facts["step"])] if self.run else []
-        start = self.tokens.start
-        measured = measure(self.model, source[:limit], name=protocol, start=start, split=split, window=window)
+        measured = measure(self.model, source[: table.limit], table, start=self.tokens.start, split=split)
         return self.keep_figure(measured, name, split, command)
+
+    def _how(self, asked: dict[str, Any]) -> EvaluateTable:
+        """How to measure: what was asked for over what the recipe says; `limit` is only of training there."""
+        given = {key: value for key, value in asked.items() if value is not None}
+        own = self.run.recipe.to_dict()["evaluate"] if self.run else {}
+        if given.get("protocol", own.get("protocol")) != own.get("protocol"):
+            own = {}  # its lengths belong to its protocol
+        return check_table(EvaluateTable, {**own, "limit": None, **given}, "evaluate")
 
     def keep_figure(self, measured: Measurement, corpus: str, split: str, command: Sequence[str]) -> Figure:
         """The figure of a measurement, kept in the run."""
@@ -108,11 +107,14 @@ class LanguageModel:
             self.run.add_figure(figure)
         return figure
 
-    def _own_split(self, split: str) -> tuple[str, npt.NDArray[np.uint8]]:
+    def source(self, text: str | Path | None, split: str) -> tuple[str, str, npt.NDArray[np.uint8]]:
+        """Name, split and bytes of a file, or of a split of the run's own corpus."""
+        if text is not None:
+            return Path(text).name, "text", corpora.open_text(text)
         if self.run is None:
             raise RequestError(f"{self.path} is a packed model and has no corpus: name a text with --text")
         corpus = corpora.open_corpus(self.run.recipe.corpus)
-        return corpus.name, corpus.split(split)
+        return corpus.name, split, corpus.split(split)
 
     def describe(self) -> dict[str, Any]:
         """What a figure says of the model."""

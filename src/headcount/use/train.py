@@ -177,7 +177,7 @@ def _request_of(what: Sequence[str | Path], overrides: Sequence[str], weights: W
         recipe = _placed(recipes.read(file, overrides), weights)
         return Request(file.stem, lambda _: recipe, None)
     texts = [str(corpora.keep_piped(sys.stdin.buffer)) if str(w) == "-" else str(w) for w in what]
-    length = sum(len(corpora.map_file(Path(text))) for text in texts)
+    length = len(corpora.map_file(corpora.gather(texts)))
 
     def sized(size: sizing.Size | None) -> Recipe:
         tables = sizing.recipe_for(length, size).to_dict()
@@ -186,8 +186,8 @@ def _request_of(what: Sequence[str | Path], overrides: Sequence[str], weights: W
             tables["model"] = {"kind": weights.kind, **asdict(weights.config)}
         return _placed(recipes.from_dict(tables, overrides), weights)
 
-    stem = "text" if str(what[0]) == "-" else Path(what[0]).stem
-    return Request(stem or "text", sized, None if weights else length)
+    stem = "text" if str(what[0]) == "-" else corpora.stem(str(what[0]))
+    return Request(stem, sized, None if weights else length)
 
 
 def _placed(recipe: Recipe, weights: Weights | None) -> Recipe:

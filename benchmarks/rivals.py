@@ -1,0 +1,219 @@
+"""`make bench`, second part: Transformer-XL against the published way, the character Transformer against torch.
+
+As in `benchmarks.speed`: in one process, in turn, medians; peak memory in processes of their own. Writes
+docs/results/speed_rivals.md.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.published_xl import PublishedTransformerXL
+from benchmarks.speed import PRODUCT_FLOPS, Row, Step, in_turn, neighbours, product
+from headcount.exchange.legacy import load_transformer_xl
+from headcount.layers.products import fast_products
+from headcount.learn.device import peak_memory as resident_peak
+from headcount.learn.malloc import keep_freed_memory
+from headcount.models.char_transformer import CharTransformer, CharTransformerConfig
+from headcount.models.contract import Model
+from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "speed_rivals.md"
+XL = {"width": 256, "layers": 4, "heads": 4, "inner": 1024, "window": 1024, "window_rule": "memory"}
+XL_STREAMS, XL_SEGMENT = 16, 256
+DEEP = {"width": 256, "layers": 12, "heads": 4, "inner": 1024, "context": 256}
+DEEP_STREAMS = 8
+
+
+def training(model: Model, streams: int, segment: int) -> Step:
+    """One training step of a model of ours, with carried state."""
+    optimiser = torch.optim.AdamW(model.train().parameters(), lr=1e-3, fused=True)
+    tokens = torch.randint(0, 256, (streams, segment + model.lookahead))
+    carried = {"state": model.start(streams)}
+
+    def step() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        with fast_products():
+            loss, state = model.objective(tokens, carried["state"], 0.0)
+            loss.total.backward()
+        carried["state"] = state.detach()
+        optimiser.step()
+
+    return step
+
+
+def xl(dropout: float, recompute: str) -> Step:
+    """Ours."""
+    config = TransformerXLConfig(**XL, dropout=dropout, recompute=recompute)
+    return training(TransformerXL(config), XL_STREAMS, XL_SEGMENT)
+
+
+def xl_twin(dropout: float) -> Step:
+    """The published way."""
+    model = PublishedTransformerXL(TransformerXLConfig(**XL, dropout=dropout)).train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    tokens, carried = torch.randint(0, 256, (XL_SEGMENT + 1, XL_STREAMS)), {"memories": None}
+
+    def step() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        hidden, carried["memories"] = model(tokens[:-1], carried["memories"])
+        model.loss(hidden, tokens[1:]).backward()
+        optimiser.step()
+
+    return step
+
+
+@torch.inference_mode()
+def agreement() -> float:
+    """The largest difference of the two models' outputs over several segments."""
+    torch.manual_seed(0)
+    config = TransformerXLConfig(**XL)
+    twin = PublishedTransformerXL(config).eval()
+    keys = {"vocab_size": 256, "cutoffs": [], "d_model": 256, "d_embed": 256, "n_head": 4, "d_head": 64}
+    keys |= {"d_inner": 1024, "div_val": 1, "n_layer": 4, "mem_len": 1024, "clamp_len": -1, "same_length": False}
+    ours = load_transformer_xl(twin.state_dict(), keys)
+    state, memories, worst = ours.start(2), None, 0.0
+    for tokens in torch.randint(0, 256, (2, 1536)).split(256, dim=1):
+        mine, state = ours(tokens, state)
+        theirs, memories = twin(tokens.t(), memories)
+        worst = max(worst, (mine - theirs.transpose(0, 1)).abs().max().item())
+    return worst
+
+
+class TorchLayers(nn.Module):
+    """A character Transformer of `torch.nn.TransformerEncoderLayer`s: the same sizes, positions once."""
+
+    def __init__(self, config: CharTransformerConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(config.vocabulary, config.width)
+        self.positions = nn.Parameter(0.02 * torch.randn(config.context, config.width))
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                config.width, config.heads, config.inner, dropout=0.0, batch_first=True, norm_first=config.norm == "pre"
+            )
+            for _ in range(config.layers)
+        )
+        self.classifier = nn.Linear(config.width, config.vocabulary)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens) + self.positions
+        mask = nn.Transformer.generate_square_subsequent_mask(tokens.shape[1])
+        for layer in self.layers:
+            x = layer(x, src_mask=mask, is_causal=True)
+        logits: Tensor = self.classifier(x)
+        return logits
+
+
+def torch_layers(config: CharTransformerConfig) -> Step:
+    """One training step of them, with the same library for products as ours."""
+    model = TorchLayers(config).train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    tokens = torch.randint(0, 256, (DEEP_STREAMS, config.context + 1))
+
+    def step() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        with fast_products():
+            logits = model(tokens[:, :-1])
+            nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten()).backward()
+        optimiser.step()
+
+    return step
+
+
+def xl_rows() -> list[Row]:
+    """Training with a memory of 1,024: seconds and memory."""
+    rows, settings = [], [(dropout, recompute) for dropout in (0.1, 0.0) for recompute in ("layers", "nothing")]
+    for dropout, recompute in settings:
+        ours, twin = xl(dropout, recompute), xl_twin(dropout)
+        mine, theirs, limit = (statistics.median(times) for times in in_turn(ours, twin, product(), repeats=5))
+        read = XL_STREAMS * XL_SEGMENT
+        told = (
+            f"{read / mine:,.0f} against {read / theirs:,.0f} bytes/s; limit {PRODUCT_FLOPS / limit / 1e9:.0f} GFLOP/s"
+        )
+        name = f"Transformer-XL, training, dropout {dropout:g}, recompute = {recompute}"
+        rows.append((name, f"{theirs / mine:.2f} ×", "≥ 2 ×", told))
+    for dropout, recompute in settings:
+        mine, theirs = (peak_memory(which, dropout, recompute) / 2**20 for which in ("ours", "twin"))
+        name = f"Transformer-XL, peak memory, dropout {dropout:g}, recompute = {recompute}"
+        rows.append((name, f"{mine / theirs:.2f} ×", "≤ 0.5 ×", f"{mine:,.0f} against {theirs:,.0f} MiB"))
+    return rows
+
+
+def deep_rows() -> list[Row]:
+    """The character Transformer without and with all of its losses, against torch's layers."""
+    plain = CharTransformerConfig(**DEEP, intermediate_losses=False, second_target=False)
+    every = CharTransformerConfig(**DEEP)
+    steps = [training(CharTransformer(config), DEEP_STREAMS, DEEP["context"]) for config in (plain, every)]
+    own, all_losses, theirs = (statistics.median(t) for t in in_turn(*steps, torch_layers(plain), repeats=8))
+    read = DEEP_STREAMS * DEEP["context"]
+    return [
+        (
+            "character Transformer without auxiliary losses, training, against torch's layers",
+            f"{theirs / own:.2f} ×",
+            "≥ 0.95 ×",
+            f"{read / own:,.0f} against {read / theirs:,.0f} bytes/s",
+        ),
+        (
+            "character Transformer with all losses active, slower than without by",
+            f"{all_losses / own - 1:.0%}",
+            "≤ 25 %",
+            f"{read / all_losses:,.0f} against {read / own:,.0f} bytes/s",
+        ),
+    ]
+
+
+def peak_memory(which: str, dropout: float, recompute: str) -> int:
+    """Peak resident bytes of a process that trains only one of the two."""
+    code = f"from benchmarks.rivals import train_alone; train_alone({which!r}, {dropout}, {recompute!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def train_alone(which: str, dropout: float, recompute: str) -> None:
+    """Ten steps, and the peak of this process."""
+    keep_freed_memory()
+    step = xl(dropout, recompute) if which == "ours" else xl_twin(dropout)
+    for _ in range(10):
+        step()
+    print(resident_peak())
+
+
+def main() -> None:
+    """Measure, print, write."""
+    keep_freed_memory()
+    load_before, others = os.getloadavg()[0], neighbours()
+    difference = agreement()
+    assert difference < 1e-4, f"the two do not compute the same: {difference}"
+    rows = [*xl_rows(), *deep_rows()]
+    lines = [
+        "# Speed of the rivals",
+        "",
+        f"Written by `make bench` on {date.today().isoformat()}: torch {torch.__version__}, "
+        f"{torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, {platform.system()};",
+        f"load average {load_before:.2f} before and {os.getloadavg()[0]:.2f} after; beside it ran {others}.",
+        "",
+        "Transformer-XL: 4 layers of 256, 4 heads, feed-forward 1,024, memory 1,024, T 256, B 16; the twin",
+        "(`benchmarks/published_xl.py`) computes the same function the published way (largest difference of outputs",
+        f"{difference:.0e}). Character Transformer: 12 layers of 256, 4 heads, feed-forward 1,024, context 256, B 8,",
+        "against `torch.nn.TransformerEncoderLayer`s of the same sizes. The same optimiser, threads and malloc.",
+        "Medians, in turn, beside the machine's limit for large products.",
+        "",
+        "| what | figure | wanted | |",
+        "|---|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+    print("\n".join(lines))
+    RESULTS.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

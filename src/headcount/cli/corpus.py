@@ -1,0 +1,81 @@
+"""headcount corpus."""
+
+from __future__ import annotations
+
+import json as jsons
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from headcount.cli.options import Json
+
+if TYPE_CHECKING:
+    from headcount.tables import CorpusTable
+    from headcount.text.corpora import Corpus
+
+
+def corpus(
+    name: Annotated[str, Parameter(help="one of `headcount corpora`; or a file, folder, glob or archive of your own")],
+    /,
+    *,
+    from_: Annotated[tuple[str, ...], Parameter(name="--from", help="where its file or files lie")] = (),
+    dump: Annotated[Path | None, Parameter(help="wikipedia: the dump, .xml or packed")] = None,
+    text: Annotated[bool, Parameter(negative="", help="wikipedia: render the markup to text")] = False,
+    output: Annotated[
+        Path | None, Parameter(name=["--output", "-o"], help="also write train.txt, valid.txt and test.txt here")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Prepare a corpus: find or fetch it, verify it, unpack it, say where it lies and how to train on it."""
+    from headcount.errors import RequestError
+    from headcount.text import corpora, wikipedia
+
+    if name != "wikipedia" and (dump is not None or text):
+        raise RequestError("--dump and --text belong to wikipedia")
+    if dump is not None:
+        from_ = (str(wikipedia.build(dump, "text" if text else "markup")),)
+    elif text:
+        raise RequestError("--text renders a dump: name it with --dump")
+    table = _table(name, from_)
+    found = corpora.open_corpus(table)
+    if output is not None:
+        corpora.export(found, output)
+    facts = {"path": str(found.file), **found.manifest()}
+    if json:
+        print(jsons.dumps(facts))
+        return
+    print(f"{found.file}\n{found.ends[-1]:,} bytes, sha256 {found.sha256}")
+    for part, counts in facts["parts"].items():
+        print(f"{part:<6} " + ", ".join(f"{count:,} {what}" for what, count in counts.items()), flush=True)
+    _say_how_to_train(table, found)
+
+
+def _table(name: str, paths: tuple[str, ...]) -> CorpusTable:
+    """The corpus as a recipe would name it; what is no known name is a path."""
+    from headcount.errors import RequestError, nearest
+    from headcount.tables import CorpusTable
+    from headcount.text import sources
+    from headcount.text.corpora import CORPORA
+
+    if name in CORPORA:
+        return CorpusTable(name=name, path=paths or None)
+    if sources.gone([name]):
+        raise RequestError(f"{name} is no corpus and no file: {nearest(name, CORPORA)}")
+    if paths:
+        raise RequestError(f"--from says where a corpus with a name lies; {name} is a path itself")
+    return CorpusTable(path=name)
+
+
+def _say_how_to_train(table: CorpusTable, found: Corpus) -> None:
+    from headcount.text.cache import cache_folder
+    from headcount.text.progress import say
+
+    if found.name == "text":
+        say(f"\n  headcount train {shlex.quote(str(found.file))}")
+        return
+    place = f" --set corpus.path={shlex.quote(str(found.file))}"
+    by_name = found.file.parent == cache_folder() and found.name != "wikipedia"
+    command = f"headcount train recipes/desk/sha_rnn.toml --set corpus.name={found.name}"
+    say(f"\n  {command}{'' if by_name else place} --minutes 10")

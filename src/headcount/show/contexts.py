@@ -1,0 +1,58 @@
+"""Curves by context, window or distance: a table for the terminal, and a page with the plot."""
+
+from __future__ import annotations
+
+from headcount.show.page import Section, escape, page, table
+from headcount.show.plots import Line, Mark, line_chart
+from headcount.use.context import Curve, Curves
+
+
+def columns(curves: Curves) -> list[str]:
+    """What stands above the table."""
+    return [curves.along, *(curve.run for curve in curves.curves)]
+
+
+def rows(curves: Curves) -> list[list[str]]:
+    """A row for every place, a column for every run."""
+    return [
+        [f"{place:,}", *(_cell(curve, number) for curve in curves.curves)] for number, place in enumerate(curves.places)
+    ]
+
+
+def marks(curves: Curves) -> list[str]:
+    """A sentence for every run that has a mark."""
+    return [f"{curve.run} {curves.mark_means}: {curve.mark:,}" for curve in curves.curves if curve.mark is not None]
+
+
+def curves_page(curves: Curves) -> str:
+    """One plot of all runs, and its numbers."""
+    lines = [
+        Line(curve.run, list(zip(curves.places, curve.values, strict=True)), colour, marked=True)
+        for colour, curve in enumerate(curves.curves)
+    ]
+    drawn = [
+        Mark(f"{curve.run} {curves.mark_means}: {curve.mark:,}", curve.mark, colour)
+        for colour, curve in enumerate(curves.curves)
+        if curve.mark is not None
+    ]
+    plot = line_chart(lines, f"{curves.along} in bytes", curves.unit, doubling=True, marks=drawn)
+    noted = "".join(f"<p>{escape(sentence)}.</p>" for sentence in marks(curves))
+    numbers = table(rows(curves), columns(curves), range(len(curves.curves) + 1))
+    title = f"Headcount: {curves.unit} by {curves.along}"
+    return page(
+        title,
+        [
+            Section(f"By {curves.along}", f"{escape(curves.about)}.", plot + noted),
+            Section("The numbers", _errors(curves), numbers),
+        ],
+    )
+
+
+def _cell(curve: Curve, number: int) -> str:
+    error = f" ± {curve.errors[number]:.4f}" if curve.errors else ""
+    return f"{curve.values[number]:.4f}{error}"
+
+
+def _errors(curves: Curves) -> str:
+    has = any(curve.errors for curve in curves.curves)
+    return "With standard errors; runs share positions and words, so they differ by less." if has else ""

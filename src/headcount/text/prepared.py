@@ -1,0 +1,95 @@
+"""A corpus that is made: one file in the cache, and beside it a manifest that says what it is and where its parts end.
+
+`NAME` is train ‖ valid ‖ test, `NAME.json` is the manifest: `sha256` and `bytes` of the whole, `parts` with the counts
+of each, and whatever the maker says of where it came from. Nothing in it depends on the clock, the machine or where
+it lies, so equal sources give equal bytes. The manifest is written last: without it there is no corpus.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from headcount import durable
+from headcount.errors import DataError
+from headcount.text.sources import file_sha256
+from headcount.version import __version__
+
+SPLITS = ("train", "valid", "test")
+Counts = dict[str, int]
+
+
+def manifest_file(file: Path) -> Path:
+    """Where the manifest of a prepared file lies."""
+    return file.with_name(f"{file.name}.json")
+
+
+def read_manifest(file: Path) -> dict[str, Any] | None:
+    """The manifest of a prepared file; None if it has none."""
+    try:
+        manifest = json.loads(manifest_file(file).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise DataError(f"{manifest_file(file)} is damaged: {error}") from error
+    if not _is_manifest(manifest):
+        raise DataError(f"{manifest_file(file)} is damaged: it is not the manifest of a corpus")
+    return dict(manifest)
+
+
+def _is_manifest(manifest: Any) -> bool:
+    """Whether it has the parts of a corpus, and their sizes add up."""
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("parts"), dict):
+        return False
+    parts = manifest["parts"]
+    if tuple(parts) not in (SPLITS, ("all",)) or not all(isinstance(part, dict) for part in parts.values()):
+        return False
+    sizes = [part.get("bytes") for part in parts.values()]
+    return (
+        all(isinstance(size, int) and size >= 0 for size in sizes)
+        and sum(sizes) == manifest.get("bytes")
+        and "sha256" in manifest
+    )
+
+
+def ends_of(manifest: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Where train, valid and test end; None if the corpus comes without parts of its own."""
+    if tuple(manifest["parts"]) != SPLITS:
+        return None
+    sizes = [manifest["parts"][split]["bytes"] for split in SPLITS]
+    return tuple(sum(sizes[: i + 1]) for i in range(len(sizes)))
+
+
+def is_whole(file: Path) -> bool:
+    """Whether a prepared file and its manifest are there and belong together."""
+    try:
+        manifest = read_manifest(file)
+    except DataError:
+        return False
+    return manifest is not None and file.is_file() and file_sha256(file) == manifest["sha256"]
+
+
+def write(file: Path, parts: Mapping[str, tuple[Iterable[bytes], Counts]], facts: Mapping[str, Any]) -> None:
+    """Write a corpus and its manifest; the counts of a part may be filled while its bytes are read."""
+    whole, sizes = hashlib.sha256(), dict.fromkeys(parts, 0)
+
+    def joined() -> Iterator[bytes]:
+        for name, (content, _) in parts.items():
+            for chunk in content:
+                whole.update(chunk)
+                sizes[name] += len(chunk)
+                yield chunk
+
+    manifest_file(file).unlink(missing_ok=True)
+    durable.write(file, joined())
+    manifest = {
+        **facts,
+        "made_by": f"headcount {__version__}",
+        "sha256": whole.hexdigest(),
+        "bytes": sum(sizes.values()),
+        "parts": {name: {"bytes": sizes[name], **counts} for name, (_, counts) in parts.items()},
+    }
+    durable.write_json(manifest_file(file), manifest)

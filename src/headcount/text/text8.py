@@ -1,0 +1,111 @@
+"""text8 by our own filter (Mahoney's rules, not his bytes): 10^8 bytes of lower-case letters and single spaces.
+
+The published text8 is known by its md5. Where it is not to be had, the articles of enwik9 are rendered (wikimarkup.py),
+addresses go, digits are spelled, every other byte is a space; the first 10^8 bytes are kept. What enwik8 gives is
+shorter and is called `text8-part`: it is for trying things out and never stands beside published figures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from headcount.errors import DataError, RequestError
+from headcount.text import archives, prepared, published
+from headcount.text.cache import cache_folder, making
+from headcount.text.dumps import Dump
+from headcount.text.progress import say, shown
+from headcount.text.wikimarkup import render, words_of_namespaces
+
+LENGTH = 100_000_000
+RULES = 1
+"""Raised whenever the filter gives other bytes: what older rules made is made again."""
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_DIGITS = {ord("0") + value: f" {word} " for value, word in enumerate(_WORDS)}
+_LETTERS = bytes(byte if chr(byte) in "abcdefghijklmnopqrstuvwxyz" else 32 for byte in range(256))
+_ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\[\]]*+", re.IGNORECASE)
+
+
+def letters(text: str) -> bytes:
+    """Words of a–z with one space before each."""
+    spelled = _ADDRESS.sub(" ", text).translate(_DIGITS).encode("ascii", "replace")
+    words = spelled.lower().translate(_LETTERS).split()
+    return b"".join(b" " + word for word in words)
+
+
+def filtered(chunks: Iterable[bytes], name: Path | str, length: int = LENGTH) -> Iterator[bytes]:
+    """The first `length` bytes that the articles of a dump give; the dump may end in the middle of a page."""
+    dump, done = Dump(name, may_be_cut=True), 0
+    for article in dump.articles(chunks):
+        made = letters(render(article.text, words_of_namespaces(dump.namespaces)))[: length - done]
+        done += len(made)
+        yield made
+        if done == length:
+            return
+
+
+def is_ready(name: str) -> bool:
+    """Whether it lies in the cache."""
+    return (cache_folder() / name).is_file()
+
+
+def find(paths: Sequence[str]) -> Path:
+    """The text8 that is named, fetched, or filtered from enwik9."""
+    source = published.named_file("text8", paths) if paths else None
+    with making("text8") as kept:
+        if kept.is_file() and (published.md5(kept) == published.FILES["text8"].md5 or _is_ours(kept, "enwik9")):
+            return kept
+    if source is None:
+        return _fetched_or_filtered()
+    found, plain = _identified(source)
+    if found == "enwik8":
+        raise RequestError(f"{source} is enwik8: what is made of it is not text8; ask for text8-part")
+    return plain if found == "text8" else _make("text8", "enwik9", plain)
+
+
+def _identified(source: Path) -> tuple[str, Path]:
+    """Which of the published files it is, and where it lies unpacked."""
+    names = ("text8", "enwik9", "enwik8")
+    if archives.is_packed(source):
+        with making("text8") as kept:
+            return published.unpack(source, kept, names)
+    md5 = published.md5(source)
+    for name in names:
+        if published.FILES[name].md5 == md5:
+            return name, source
+    raise DataError(f"{source} is neither text8 nor enwik9: its md5 is {md5}, not {published.FILES['text8'].md5}")
+
+
+def find_part(paths: Sequence[str]) -> Path:
+    """What the filter makes of enwik8."""
+    with making("text8-part") as kept:
+        if _is_ours(kept, "enwik8"):
+            return kept
+    return _make("text8-part", "enwik8", published.find("enwik8", paths))
+
+
+def _fetched_or_filtered() -> Path:
+    try:
+        return published.find("text8", ())
+    except RequestError:
+        if not published.is_ready("enwik9"):
+            raise
+    say("text8 cannot be fetched: it is made of the enwik9 that is here, by our own filter")
+    return _make("text8", "enwik9", published.find("enwik9", ()))
+
+
+def _is_ours(kept: Path, of: str) -> bool:
+    if not prepared.is_whole(kept):
+        return False
+    manifest = prepared.read_manifest(kept) or {}
+    return (manifest.get("made_of"), manifest.get("rules")) == (published.FILES[of].md5, RULES)
+
+
+def _make(name: str, of: str, source: Path) -> Path:
+    with making(name) as kept, shown(f"making {name} of {of}", source.stat().st_size) as show:
+        if not _is_ours(kept, of):
+            facts = {"corpus": name, "made_of": published.FILES[of].md5, "rules": RULES}
+            content = filtered(archives.chunks(source, show), source)
+            prepared.write(kept, {"all": (content, {})}, facts)
+        return kept

@@ -1,0 +1,62 @@
+"""headcount corpus: what is prepared, what is said of it, and that what it says can be typed."""
+
+import bz2
+import gzip
+import json
+import shlex
+
+from headcount.cli import run
+from headcount.text.cache import cache_folder
+from tests.conftest import make_text
+from tests.text.dump_maker import dump, page
+
+
+def test_a_text_of_ones_own(tmp_path, capsys):
+    (tmp_path / "notes.txt.gz").write_bytes(gzip.compress(make_text(5_000)))
+    assert run(["corpus", str(tmp_path / "notes.txt.gz")]) == 0
+    said = capsys.readouterr()
+    path = said.out.splitlines()[0]
+    assert path.startswith(str(cache_folder())) and "5,000 bytes, sha256 " in said.out
+    assert "train  4,500 bytes" in said.out and f"headcount train {shlex.quote(path)}" in said.err
+
+
+def test_wikipedia_from_a_dump_to_a_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pages = [page(f"T{i}", f"'''T{i}''' " + make_text(300, seed=i).decode()) for i in range(100)]
+    (tmp_path / "w.xml.bz2").write_bytes(bz2.compress(dump(*pages).encode()))
+    assert run(["corpus", "wikipedia", "--dump", "w.xml.bz2", "--text", "-o", "parts", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["form"] == "text" and sum(part["articles"] for part in facts["parts"].values()) == 100
+    parts = [(tmp_path / "parts" / f"{split}.txt").read_bytes() for split in ("train", "valid", "test")]
+    assert [len(part) for part in parts] == [part["bytes"] for part in facts["parts"].values()]
+    assert run(["corpus", "wikipedia", "--from", facts["path"]]) == 0
+    command = next(line.strip() for line in capsys.readouterr().err.splitlines() if "headcount train" in line)
+    arguments = shlex.split(command)[1:]
+    small = ["--set", "model.width=8", "--set", "evaluate.limit=64", "--steps", "2"]
+    assert run([*arguments[: arguments.index("--minutes")], *small, "--run", "run"]) == 0
+    recipe = (tmp_path / "run" / "recipe.toml").read_text()
+    assert 'name = "wikipedia"' in recipe and "split =" not in recipe
+    assert run(["evaluate", "run", "--split", "test"]) == 0
+    assert run(["resume", "run", "--steps", "3"]) == 0
+
+
+def test_folders_globs_and_archives_just_train(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    for i in range(3):
+        (tmp_path / "texts" / f"{i}.txt").write_bytes(make_text(2_000, seed=i))
+    (tmp_path / "notes.txt.gz").write_bytes(gzip.compress(make_text(4_000)))
+    small = ["--set", "model.width=8", "--set", "evaluate.limit=64", "--steps", "2"]
+    for text, name in (("texts", "texts"), ("texts/*.txt", "texts-2"), ("notes.txt.gz", "notes")):
+        assert run(["train", text, *small]) == 0, capsys.readouterr().err
+        assert (tmp_path / "runs" / name / "best.json").exists()
+    assert run(["resume", "runs/texts-2", "--steps", "3"]) == 0
+    assert run(["evaluate", "runs/notes", "--text", "notes.txt.gz", "--limit", "100"]) == 0
+    assert run(["score", "runs/notes", "notes.txt.gz", "--json"]) == 0
+
+
+def test_what_is_there_is_said(capsys):
+    assert run(["corpora"]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["stdlib"].startswith("here") and lines["wikitext-103"].startswith("to fetch")
+    assert lines["wikipedia"].startswith("to fetch")

@@ -1,0 +1,154 @@
+"""A Transformer-XL under its published names: the numbers of the equations, over ragged segments, in every form."""
+
+import pytest
+import torch
+
+from headcount.errors import RequestError
+from headcount.exchange.legacy import load_transformer_xl
+from tests.models.plain_transformer_xl import Plain, random_weights
+
+PLAIN = {
+    "vocab_size": 30,
+    "cutoffs": [],
+    "d_model": 8,
+    "d_embed": 8,
+    "n_head": 2,
+    "d_head": 3,
+    "d_inner": 12,
+    "div_val": 1,
+    "pre_lnorm": False,
+    "n_layer": 2,
+    "mem_len": 6,
+    "clamp_len": 4,
+    "same_length": True,
+    "layer_norm_epsilon": 1e-5,
+    "adaptive": True,
+    "a key nobody knows": 1,
+}
+CONFIGS = {
+    "plain": PLAIN,
+    "no clamp, not the same length": {**PLAIN, "clamp_len": -1, "same_length": False},
+    "pre-norm": {**PLAIN, "pre_lnorm": True},
+    "no memory": {**PLAIN, "mem_len": 0, "same_length": False},
+    "adaptive": {**PLAIN, "cutoffs": [7, 19]},
+    "adaptive, other width": {**PLAIN, "cutoffs": [7, 19], "d_embed": 6},
+    "divided": {**PLAIN, "cutoffs": [7, 19], "d_embed": 16, "div_val": 2},
+    "divided, pre-norm": {**PLAIN, "cutoffs": [7], "div_val": 2, "pre_lnorm": True, "same_length": False},
+}
+LENGTHS = (3, 1, 7, 2, 5)
+TIED = {2: (False, True), 3: (False, True, True)}
+
+
+def tokens():
+    return torch.randint(0, 30, (2, sum(LENGTHS)), generator=torch.Generator().manual_seed(1))
+
+
+def tied_of(config):
+    return TIED.get(len(config["cutoffs"]) + 1, (False,))
+
+
+def worst(model, oracle, gradients):
+    """The largest difference of log-probabilities over all segments."""
+    state, memories, begin, found = model.start(2), oracle.start(2), 0, 0.0
+    with torch.set_grad_enabled(gradients):
+        for length in LENGTHS:
+            part = tokens()[:, begin : begin + length]
+            hidden, state = model(part, state)
+            expected, memories = oracle.segment(part, memories)
+            found = max(found, (model.head.log_probs(hidden) - expected).abs().max().item())
+            nats = -expected.gather(-1, part[..., None])[..., 0]
+            found = max(found, (model.head.nll(hidden, part) - nats).abs().max().item())
+            begin += length
+    return found
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_hugging_faces_names(name, shared, gradients):
+    config = CONFIGS[name]
+    weights = random_weights(config, shared=shared, tied=tied_of(config))
+    model = load_transformer_xl(weights, config)
+    assert model.config.shared_biases == shared and model.config.memory_start == "zeros"
+    assert worst(model, Plain(weights, config), gradients) < 1e-9
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_original_names(name):
+    config = {**CONFIGS[name], "n_token": 30}
+    weights = random_weights(config, shared=True, tied=tied_of(config), prefix="")
+    model = load_transformer_xl(weights, config)
+    assert model.config.memory_start == "empty"
+    assert worst(model, Plain(weights, config, original=True), False) < 1e-9
+    if len(config["cutoffs"]) > 1:  # their rows stand in reverse
+        assert worst(model, Plain(weights, config), False) > 1e-3
+
+
+def test_gradients_agree():
+    config = CONFIGS["divided"]
+    weights = {k: v.requires_grad_() for k, v in random_weights(config, tied=(False, True, True)).items()}
+    model = load_transformer_xl({k: v.detach() for k, v in weights.items()}, config)
+    oracle, state, begin = Plain(weights, config), model.start(2), 0
+    memories = oracle.start(2)
+    for length in LENGTHS:
+        part = tokens()[:, begin : begin + length]
+        hidden, state = model(part, state)
+        expected, memories = oracle.segment(part, memories)
+        memories = [memory.detach() for memory in memories]
+        model.head.nll(hidden, part).sum().backward()
+        (-expected.gather(-1, part[..., None])).sum().backward()
+        begin += length
+    for n in range(2):
+        name = f"transformer.layers.{n}.dec_attn."
+        attention = model.layers[n].attention
+        qkv = torch.cat([attention.query.weight.grad, attention.key_value.weight.grad])
+        assert (qkv - weights[f"{name}qkv_net.weight"].grad).abs().max() < 1e-8
+        assert (attention.distance.weight.grad - weights[f"{name}r_net.weight"].grad).abs().max() < 1e-8
+        assert (attention.content_bias.grad - weights[f"{name}r_w_bias"].grad).abs().max() < 1e-8
+        assert (attention.distance_bias.grad - weights[f"{name}r_r_bias"].grad).abs().max() < 1e-8
+
+
+def test_a_loaded_frequency_is_used_as_given():
+    weights = random_weights(PLAIN, shared=True)
+    weights["transformer.pos_emb.inv_freq"] *= 1.7
+    assert worst(load_transformer_xl(weights, PLAIN), Plain(weights, PLAIN), False) < 1e-9
+    del weights["transformer.pos_emb.inv_freq"]
+    assert load_transformer_xl(weights, PLAIN).frequencies[0] == 1.0
+
+
+def test_absent_keys_have_hugging_faces_defaults():
+    needed = ("vocab_size", "cutoffs", "d_model", "d_embed", "n_head", "d_head", "d_inner", "div_val", "n_layer")
+    model = load_transformer_xl(random_weights(PLAIN), {key: PLAIN[key] for key in needed})
+    config = model.config
+    assert (config.window, config.clamp, config.window_rule, config.norm) == (1600, 1000, "exact", "post")
+    assert (config.eps, config.dropout, config.attention_dropout) == (1e-5, 0.1, 0.0)
+
+
+def test_which_projections_are_tied_is_read_from_the_tensors():
+    config = CONFIGS["divided"]
+    weights = random_weights(config, tied=(False, True, True))
+    assert load_transformer_xl(weights, config).config.tied_projections == (False, True, True)
+    del weights["crit.out_projs.1"]
+    assert load_transformer_xl(weights, config).config.tied_projections == (False, True, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda w: w.update({"transformer.layers.0.dec_attn.k_net.weight": torch.zeros(1)}), "k_net"),
+        (lambda w: w.pop("transformer.layers.1.pos_ff.CoreNet.3.bias"), "CoreNet.3.bias is missing"),
+        (lambda w: w.update({"crit.out_layers.0.weight": torch.zeros(30, 8)}), "are one"),
+        (lambda w: w.update({"transformer.layers.1.dec_attn.r_w_bias": torch.zeros(2, 3)}), "all layers share"),
+        (lambda w: w.update({"transformer.layers.1.dec_attn.o_net.weight": torch.zeros(3, 3)}), "shape"),
+    ],
+)
+def test_strangers_are_refused(change, said):
+    weights = random_weights(PLAIN, shared=True)
+    change(weights)
+    with pytest.raises(RequestError, match=said):
+        load_transformer_xl(weights, PLAIN)
+
+
+def test_other_kinds_of_attention_are_refused():
+    with pytest.raises(RequestError, match="attn_type"):
+        load_transformer_xl(random_weights(PLAIN), {**PLAIN, "attn_type": 2})

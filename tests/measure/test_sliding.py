@@ -1,0 +1,79 @@
+"""Sliding windows against a loop that reads every window anew, byte by byte."""
+
+import numpy as np
+import pytest
+import torch
+
+from headcount.errors import RequestError
+from headcount.measure.protocols import find, measure
+from headcount.measure.sliding import score_sliding
+from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
+from headcount.tables import EvaluateTable
+from tests.conftest import make_text
+
+CONTEXT = 20
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(1)
+    return ShaRnn(ShaRnnConfig(width=16, blocks=2, attention=(0,), window=50)).double().eval()
+
+
+def text(size):
+    return np.frombuffer(make_text(size), dtype=np.uint8)
+
+
+@torch.no_grad()
+def one_by_one(model, data, stride):
+    """Nats of byte t from an empty state that was fed what the definition says, and nothing else."""
+    fed, nats = [10, *data.tolist()], []
+    for t in range(len(data)):
+        if t < CONTEXT:
+            first = 0
+        else:
+            last = CONTEXT + ((t - CONTEXT) // stride + 1) * stride  # the window that scores t ends before this byte
+            first = min(last, len(data)) - CONTEXT
+        hidden, _ = model(torch.tensor([fed[first : t + 1]]), model.start(1))
+        nats.append(model.head.nll(hidden[:, -1:], torch.tensor([[int(data[t])]])).item())
+    return np.array(nats)
+
+
+@pytest.mark.parametrize("stride", [1, 3, 7, 20])
+@pytest.mark.parametrize("size", [1, 19, 20, 21, 60, 83])
+def test_sliding_is_what_it_says(model, stride, size):
+    data = text(size)
+    found = np.concatenate(list(score_sliding(model, data, start=10, context=CONTEXT, stride=stride)))
+    assert found.shape == (size,) and np.abs(found - one_by_one(model, data, stride)).max() < 1e-9
+
+
+def test_many_windows_at_once_are_as_good_as_one(model, monkeypatch):
+    data = text(300)
+    many = np.concatenate(list(score_sliding(model, data, start=10, context=CONTEXT, stride=2)))
+    monkeypatch.setattr("headcount.measure.sliding.FED_AT_ONCE", 1)
+    single = np.concatenate(list(score_sliding(model, data, start=10, context=CONTEXT, stride=2)))
+    assert np.abs(many - single).max() < 1e-9
+
+
+def test_the_protocols_say_how_they_slid(model):
+    how = EvaluateTable(protocol="sliding-5", window=CONTEXT)
+    measured = measure(model, text(100), how, start=10)
+    assert measured.bytes == 100 and measured.protocol["stride"] == 5 and measured.protocol["window"] == CONTEXT
+    assert measured.protocol["state"] == "recomputed" and measured.protocol["cold_starts"] == 17
+    by_name = measure(model, text(100), EvaluateTable(protocol="alrfou2018", window=CONTEXT), start=10)
+    by_stride = measure(model, text(100), EvaluateTable(protocol="sliding-1", window=CONTEXT), start=10)
+    assert by_name.nats == by_stride.nats and by_name.protocol["stride"] == 1
+    assert measure(model, text(100), EvaluateTable(protocol="sliding-5"), start=10).protocol["window"] == 50
+
+
+@pytest.mark.parametrize("name", ["sliding-0", "sliding--1", "sliding-x", "sliding-", "sliding-5.0"])
+def test_a_stride_is_a_number_from_1(name):
+    with pytest.raises(RequestError, match="protocol"):
+        find(name)
+
+
+def test_a_stride_beyond_the_window_is_refused(model):
+    with pytest.raises(RequestError, match="only 20 bytes"):
+        measure(model, text(100), EvaluateTable(protocol="sliding-21", window=CONTEXT), start=10)
+    with pytest.raises(RequestError, match="no clamp"):
+        measure(model, text(100), EvaluateTable(clamp=3), start=10)

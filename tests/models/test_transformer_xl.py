@@ -1,0 +1,298 @@
+"""Transformer-XL: its variants against loops, its memory, its options, its published sizes."""
+
+import math
+
+import pytest
+import torch
+
+from headcount.layers import dropout as dropouts
+from headcount.models import transformer_xl as module
+from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
+
+SMALL = {"vocabulary": 30, "width": 8, "layers": 2, "heads": 2, "inner": 12, "window": 6, "init_std": 0.3}
+LENGTHS = (3, 1, 7, 2, 5)
+
+
+def build(**changes):
+    torch.manual_seed(0)
+    return TransformerXL(TransformerXLConfig(**{**SMALL, **changes})).double().eval()
+
+
+def tokens(batch=2, length=18):
+    return torch.randint(0, 30, (batch, length), generator=torch.Generator().manual_seed(1))
+
+
+def norm(module, x):
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], module.weight, module.bias, module.eps)
+
+
+def written_out(model, row):
+    """Hidden vectors of one stream, pair by pair, for absolute positions and Shaw's; everything in one window."""
+    config = model.config
+    h = model.head.weight[row] * math.sqrt(config.width)
+    if config.positions == "sinusoid":
+        for t in range(len(row)):
+            angles = t * model.frequencies
+            h[t] = h[t] + torch.cat([angles.sin(), angles.cos()])
+    for n, layer in enumerate(model.layers):
+        attention = layer.attention
+        if config.positions == "learned":
+            h = h + model.places[n, : len(row)]
+        q = attention.query(h).view(len(row), config.heads, config.d)
+        k, v = attention.key_value(h).view(len(row), 2, config.heads, config.d).unbind(1)
+        mixed = torch.zeros_like(q)
+        for i in range(len(row)):
+            for head in range(config.heads):
+                first = max(0, i - config.window + 1)
+                scores = []
+                for j in range(first, i + 1):
+                    score = q[i, head] @ k[j, head]
+                    if config.positions == "shaw":
+                        score = score + attention.content_bias[head] @ k[j, head]
+                        score = score + q[i, head] @ attention.table[i - j, head] + attention.table_bias[i - j, head]
+                    scores.append(score / math.sqrt(config.d))
+                mixed[i, head] = torch.softmax(torch.stack(scores), 0) @ v[first : i + 1, head]
+        h = norm(layer.attention_norm, h + attention.out(mixed.flatten(1)))
+        h = norm(layer.feed_norm, h + layer.down(torch.relu(layer.up(h))))
+    return h
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("positions", "length"), [("sinusoid", 6), ("learned", 6), ("shaw", 18)])
+def test_variants_of_the_ablation_against_a_loop(positions, length):
+    model = build(positions=positions, layers=2 if positions != "shaw" else 1)
+    row = tokens()[0, :length]
+    hidden, _ = model(row[None], model.start(1))
+    assert (hidden[0] - written_out(model, row)).abs().max() < 1e-10
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("positions", ["sinusoid", "learned"])
+def test_absolute_positions_begin_a_new_window_when_it_is_full(positions):
+    model = build(positions=positions)
+    assert model.restarts_after == 6
+    text = tokens(length=16)
+    hidden, _ = model(text, model.start(2))
+    again, _ = model(text[:, 6:12], model.start(2))
+    assert (hidden[:, 6:12] - again).abs().max() < 1e-12
+    sooner, _ = model(text, model.start(2, window=4))
+    assert (sooner[:, 4:8] - model(text[:, 4:8], model.start(2))[0]).abs().max() < 1e-12
+
+
+def test_position_tables_are_distinct_by_layer():
+    model = build(positions="learned")
+    assert model.places.shape == (2, 6, 8) and not model.places[0].equal(model.places[1])
+
+
+@torch.no_grad()
+def test_shaws_table_reuses_its_farthest_row():
+    model = build(positions="shaw", layers=1)
+    wide, _ = model(tokens(), model.start(2, window=12))
+    model.layers[0].attention.table[-1] += 1.0
+    changed, _ = model(tokens(), model.start(2, window=12))
+    assert wide[:, :5].equal(changed[:, :5]) and not torch.allclose(wide[:, 5], changed[:, 5])
+    assert not torch.allclose(wide[:, 11], changed[:, 11])
+
+
+@torch.no_grad()
+def test_a_segment_loss_of_the_last_half():
+    full, half = build(), build(loss="half")
+    text = tokens(length=10)
+    hidden, _ = full(text[:, :-1], full.start(2))
+    nats = full.head.nll(hidden, text[:, 1:])
+    assert full.objective(text, full.start(2), 0.0)[0].total.item() == pytest.approx(nats.mean().item())
+    assert half.objective(text, half.start(2), 0.0)[0].total.item() == pytest.approx(nats[:, 4:].mean().item())
+
+
+def test_no_gradient_goes_through_the_memory_but_its_projections_learn_from_it():
+    model = build(window=20)
+    text = tokens()
+
+    def gradients(state):
+        model.zero_grad()
+        hidden, after = model(text[:, 9:10], state)
+        model.head.nll(hidden, text[:, 10:11]).sum().backward()
+        return model.layers[0].attention.key_value.weight.grad.clone(), after
+
+    _, state = model(text[:, :9], model.start(2))  # as it comes, not detached by the caller
+    assert not any(memory.buffer.requires_grad for memory in state.layers)
+    with_memory, after = gradients(state)
+    assert not any(memory.buffer.requires_grad for memory in after.layers)
+    assert not torch.allclose(with_memory, gradients(model.start(2))[0])
+
+
+def test_both_forms_of_the_state_give_the_same_numbers_and_one_of_them_knows_keys_and_values():
+    for changes in ({}, {"norm": "pre", "memory_start": "zeros"}, {"window_rule": "memory"}, {"shared_biases": False}):
+        model = build(**changes)
+        state, other, begin = model.start(2), model.start(2), 0
+        for length in LENGTHS:
+            part = tokens()[:, begin : begin + length]
+            with_gradients, state = model(part, state)
+            with torch.no_grad():
+                without, other = model(part, other)
+            assert (with_gradients - without).abs().max() < 1e-10
+            begin += length
+        assert state.layers[0].rows.shape == (2, 6, 8) and other.layers[0].rows.shape == (2, 4, 6, 4)
+
+
+@torch.no_grad()
+def test_projected_positions_are_kept_once_for_all_streams(monkeypatch):
+    model = build()
+    _, state = model(tokens(batch=5), model.start(5))
+    made = []
+    project = type(model.layers[0].attention).project
+    monkeypatch.setattr(type(model.layers[0].attention), "project", lambda *a: made.append(1) or project(*a))
+    for step in range(10):
+        _, state = model(tokens(batch=5)[:, step : step + 1], state)
+    assert not made
+    assert state.projected.tables[0].shape[0] == 2  # heads, and no stream
+
+
+@torch.no_grad()
+def test_clamp_can_be_set_for_evaluation_and_touches_only_positions():
+    model = build(window=40)
+    text = tokens()
+    own, _ = model(text, model.start(2))
+    clamped, _ = model(text, model.start(2, clamp=5))
+    assert own[:, :6].equal(clamped[:, :6]) and not torch.allclose(own[:, 6:], clamped[:, 6:])
+    always = TransformerXL(TransformerXLConfig(**{**SMALL, "window": 40, "clamp": 5})).double()
+    always.load_state_dict(model.state_dict())
+    assert always.eval()(text, always.start(2))[0].equal(clamped)
+
+
+@torch.no_grad()
+def test_the_rule_can_be_exact_for_evaluation():
+    model, exact = build(window_rule="memory"), build()
+    text = tokens()
+    assert model(text, model.start(2, rule="exact"))[0].equal(exact(text, exact.start(2))[0])
+    assert not torch.allclose(model(text, model.start(2))[0], exact(text, exact.start(2))[0])
+
+
+def test_dropout_falls_on_seven_places(monkeypatch):
+    """Every dropout becomes a factor: the factors that reach the output tell where they stand."""
+    places = []
+
+    def marked(x, p, training):
+        places.append(tuple(x.shape))
+        return x * 0.9
+
+    for owner in (module, dropouts):
+        monkeypatch.setattr(owner, "dropout", marked)
+    model = build(dropout=0.5, layers=1, window=4).train()
+    model(tokens(length=3), model.start(2))
+    # h⁰, R (one for all streams), after W_o, inside the feed-forward layer, after it, the last hidden vector
+    assert sorted(places) == sorted([(2, 3, 8), (3, 8), (2, 3, 8), (2, 3, 12), (2, 3, 8), (2, 3, 8)])
+
+
+def test_attention_dropout_is_its_own():
+    model = build(attention_dropout=0.5).train()
+    text = tokens()
+    torch.manual_seed(1)
+    one, _ = model(text, model.start(2))
+    torch.manual_seed(2)
+    other, _ = model(text, model.start(2))
+    assert not torch.allclose(one, other)
+    model.eval()
+    assert model(text, model.start(2))[0].equal(model(text, model.start(2))[0])
+
+
+def test_initialisation():
+    torch.manual_seed(0)
+    model = TransformerXL(TransformerXLConfig(width=128, layers=2, cutoffs=(50, 100), division=2))
+    for name, parameter in model.named_parameters():
+        if "bias" in name and not name.startswith(("content", "distance")):
+            assert (parameter == 0).all(), name
+        elif "norm.weight" in name:
+            assert abs(parameter.mean() - 1) < 0.01 and abs(parameter.std() - 0.02) < 0.005, name
+        else:
+            assert abs(parameter.std() - (0.01 if "projections" in name else 0.02)) < 0.003, name
+    wider = TransformerXL(TransformerXLConfig(width=128, init_std=0.1))
+    assert abs(wider.layers[0].up.weight.std() - 0.1) < 0.01
+
+
+COUNTS = {
+    "enwik8 12L": (41_055_436, {"vocabulary": 204, "width": 512, "layers": 12, "heads": 8, "inner": 2048}),
+    "enwik8 24L": (277_231_820, {"vocabulary": 204, "width": 1024, "layers": 24, "heads": 8, "inner": 3072}),
+    "text8 24L": (277_050_395, {"vocabulary": 27, "width": 1024, "layers": 24, "heads": 8, "inner": 3072}),
+    "wikitext standard": (
+        151_107_538,
+        {
+            "vocabulary": 267_735,
+            "width": 410,
+            "layers": 16,
+            "heads": 10,
+            "inner": 2100,
+            "cutoffs": (20000, 40000, 200000),
+        },
+    ),
+}
+LARGE = {
+    "vocabulary": 267_735,
+    "width": 1024,
+    "layers": 18,
+    "heads": 16,
+    "inner": 4096,
+    "cutoffs": (20000, 40000, 200000),
+    "division": 4,
+    "tied_projections": (False, True, True, True),
+}
+COUNTS["wikitext large"] = (285_170_506, LARGE)
+COUNTS["wikitext large, as released"] = (285_205_322, {**LARGE, "shared_biases": False})
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_published_sizes(name):
+    count, sizes = COUNTS[name]
+    with torch.device("meta"):
+        spec = TransformerXL(TransformerXLConfig(**sizes)).spec()
+    assert spec.parameters == count == spec.parameters_in_use
+    assert spec.heads == sizes["layers"] * sizes["heads"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"heads": 3}, "multiple of heads"),
+        ({"cutoffs": (5, 5)}, "cutoffs"),
+        ({"cutoffs": (30,)}, "cutoffs"),
+        ({"cutoffs": (5,), "tied_projections": (True,)}, "all 2 bands"),
+        ({"positions": "learned", "window_rule": "memory"}, "no memory"),
+        ({"window": 0}, "at least itself"),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused(changes, said):
+    with pytest.raises(ValueError, match=said):
+        TransformerXLConfig(**{**SMALL, **changes})
+
+
+def test_where_the_heads_look():
+    model = build()
+    state = model.start(1)
+    _, state = model(tokens(batch=1)[:, :9], state)
+    weights, _ = model.look_back(tokens(batch=1)[:, 9:13], state.detach())
+    assert len(weights) == 4 and all(w.shape == (1, 4, 9) for w in weights)
+    for w in weights:
+        assert torch.allclose(w.sum(-1), torch.ones(1, 4, dtype=torch.float64))
+        assert (w[0, 0, 6:] == 0).all() and (w[0, 3, :3] == 0).all() and (w[0, 0, :6] > 0).all()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_recompute_changes_nothing_but_memory(dropout):
+    found = {}
+    for recompute in ("nothing", "layers"):
+        model = build(recompute=recompute, dropout=dropout, attention_dropout=dropout).train()
+        torch.manual_seed(3)
+        _, state = model.objective(tokens(length=9), model.start(2), 0.0)
+        loss, _ = model.objective(tokens(length=9), state.detach(), 0.0)
+        loss.total.backward()
+        found[recompute] = [loss.total.detach(), *(p.grad for p in model.parameters())]
+    assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(*found.values(), strict=True))
+    kept = {}
+    for recompute in ("nothing", "layers"):
+        model, numbers = build(recompute=recompute), {}
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t, numbers=numbers: numbers.update({t.untyped_storage().data_ptr(): t.numel()}) or t, lambda t: t
+        ):
+            model.objective(tokens(length=40), model.start(2), 0.0)
+        kept[recompute] = sum(numbers.values())
+    assert kept["layers"] < 0.5 * kept["nothing"]
