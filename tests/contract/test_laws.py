@@ -318,6 +318,7 @@ def test_bfloat16_autocast_keeps_the_state_in_float32(variant):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss, state = model.objective(tokens, model.start(3), 0.0)
         assert loss.parts["nll"].dtype == torch.float32
+        loss.total.backward()
         _, state = model(tokens, state.detach())
     assert all(t.dtype == torch.float32 for t in state.to_tensors().values() if t.is_floating_point())
 
@@ -328,3 +329,19 @@ def test_config_is_frozen_and_keyword_only(variant):
         config.width = 3
     with pytest.raises(TypeError):
         cls.Config(256)
+
+
+def test_look_back_is_a_distribution_over_what_was_seen(variant):
+    model, tokens = build(variant), draw_tokens()
+    if not model.heads:
+        return
+    _, state = model(tokens[:, :7], model.start(3))
+    weights, after = model.look_back(tokens[:, 7:47], state.detach())
+    assert len(weights) == model.heads
+    for head in weights:
+        assert head.shape[:2] == (3, 40) and head.shape[2] >= 40
+        torch.testing.assert_close(head.sum(-1), torch.ones(3, 40))
+        newest = head.shape[2] - 40
+        assert all((head[:, t, newest + t + 1 :] == 0).all() for t in range(40))
+    expected, _ = model(tokens[:, 7:47], state.detach())
+    assert expected.shape[1] == 40 and not after.without_gradients

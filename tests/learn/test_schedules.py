@@ -1,5 +1,6 @@
 """Learning rates as pure functions of the step."""
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -34,3 +35,11 @@ def test_cosine_and_line_differ():
 def test_step_down():
     found = rates(StepDownTable(down_at=0.92, down_to=0.5, warmup_steps=2))
     assert found[:2] == [1.0, 2.0] and set(found[2:92]) == {2.0} and set(found[92:]) == {1.0}
+
+
+def test_a_cosine_from_step_0_runs_under_the_warm_up():
+    shifted, own = CosineTable(warmup_steps=10, floor=0.0), CosineTable(warmup_steps=10, floor=0.0, begins="at-step-0")
+    rates = [[rate(table, 1.0, step, 101) for step in range(101)] for table in (shifted, own)]
+    assert rates[0][:10] == rates[1][:10] and rates[0][10] == 1.0
+    assert rates[1][10] == pytest.approx(0.5 * (1 + math.cos(math.pi * 10 / 100)))
+    assert rates[1][-1] == pytest.approx(0.0) and rates[1][50] == pytest.approx(0.5)

@@ -77,3 +77,18 @@ def test_a_stride_beyond_the_window_is_refused(model):
         measure(model, text(100), EvaluateTable(protocol="sliding-21", window=CONTEXT), start=10)
     with pytest.raises(RequestError, match="no clamp"):
         measure(model, text(100), EvaluateTable(clamp=3), start=10)
+
+
+def test_limits_reach_the_model_and_what_has_no_meaning_is_refused(model):
+    from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
+
+    torch.manual_seed(0)
+    xl = TransformerXL(
+        TransformerXLConfig(width=16, layers=2, heads=2, inner=16, window=CONTEXT, init_std=0.3)
+    ).double()
+    how = EvaluateTable(protocol="sliding-5")
+    clamped = EvaluateTable(protocol="sliding-5", clamp=3)
+    own, other = measure(xl, text(100), how, start=10), measure(xl, text(100), clamped, start=10)
+    assert own.nats != other.nats and other.protocol["clamp"] == 3
+    with pytest.raises(RequestError, match="whole windows"):
+        measure(model, text(100), EvaluateTable(protocol="sliding-5", segment=4), start=10)

@@ -258,6 +258,7 @@ def test_published_sizes(name):
         ({"cutoffs": (5,), "tied_projections": (True,)}, "all 2 bands"),
         ({"positions": "learned", "window_rule": "memory"}, "no memory"),
         ({"window": 0}, "at least itself"),
+        ({"cutoffs": (5,), "division": 64}, "nothing is left"),
     ],
 )
 def test_a_config_that_cannot_be_is_refused(changes, said):
@@ -296,3 +297,34 @@ def test_recompute_changes_nothing_but_memory(dropout):
             model.objective(tokens(length=40), model.start(2), 0.0)
         kept[recompute] = sum(numbers.values())
     assert kept["layers"] < 0.5 * kept["nothing"]
+
+
+def test_frequencies_stay_precise_in_a_narrow_model():
+    model = TransformerXL(TransformerXLConfig(**SMALL)).bfloat16()
+    assert model.frequencies.dtype == torch.float32 and model.layers[0].up.weight.dtype == torch.bfloat16
+    with torch.no_grad():
+        hidden, _ = model(tokens(), model.start(2))
+    assert hidden.dtype == torch.bfloat16 and hidden.isfinite().all()
+    assert TransformerXL(TransformerXLConfig(**SMALL)).double().frequencies.dtype == torch.float64
+
+
+@torch.no_grad()
+def test_an_exact_window_has_at_least_the_query_itself():
+    model = build(window=0, window_rule="memory")
+    hidden, _ = model(tokens(), model.start(2, rule="exact"))
+    alone, _ = model(tokens()[:, 5:6], model.start(2))
+    assert (hidden[:, 5:6] - alone).abs().max() < 1e-12
+
+
+def test_streams_may_be_worked_through_one_by_one(monkeypatch):
+    model = build(attention_dropout=0.0)
+
+    def gradients(at_once):
+        monkeypatch.setattr("headcount.layers.relative.AT_ONCE", at_once)
+        model.zero_grad()
+        loss, _ = model.objective(tokens(batch=5), model.start(5), 0.0)
+        loss.total.backward()
+        return [p.grad.clone() for p in model.parameters()]
+
+    for one, all_of_them in zip(gradients(1), gradients(1 << 30), strict=True):
+        assert torch.allclose(one, all_of_them, atol=1e-12)

@@ -15,5 +15,6 @@ def models(*, json: Json = False) -> None:
     if json:
         print(jsons.dumps(found))
         return
+    widest = max(map(len, found))
     for name, about in found.items():
-        print(f"{name:<12}{about}")
+        print(f"{name:<{widest}}  {about}")

@@ -140,12 +140,14 @@ def load_transformer_xl(state_dict: Mapping[str, Tensor], config: Mapping[str, A
     theirs = {name.removeprefix(_PREFIX): tensor for name, tensor in state_dict.items()}
     named = {"vocab_size": config["n_token"]} if "n_token" in config else {}
     keys = {**_HUGGING_FACE, **named, **config}
+    if not theirs:
+        raise RequestError("these are not the weights of a Transformer-XL: there are none")
     ours = _xl_config(keys, theirs, original)
     like = next(iter(theirs.values()))
     model = TransformerXL.blank(ours, dtype=like.dtype, device=like.device)
     taken = _Taken(theirs)
     tensors = {**_xl_layers(taken, ours), **_xl_head(taken, ours, original)}
-    tensors["frequencies"] = taken.optional("pos_emb.inv_freq", frequencies(ours.width).to(like.dtype))
+    tensors["frequencies"] = taken.optional("pos_emb.inv_freq", frequencies(ours.width).float())
     taken.refuse_the_rest()
     for name, wanted in model.state_dict().items():
         if name not in tensors or tensors[name].shape != wanted.shape:

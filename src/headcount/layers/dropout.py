@@ -19,8 +19,10 @@ from torch.autograd.function import once_differentiable
 LEVELS = 1 << 16
 
 
-def draw_kept(shape: torch.Size | tuple[int, ...], p: float) -> Tensor:
-    """1 for every element that is kept and 0 for the rest, as bytes, from torch's CPU generator."""
+def draw_kept(shape: torch.Size | tuple[int, ...], p: float, device: torch.device | None = None) -> Tensor:
+    """1 for every element that is kept and 0 for the rest, as bytes, from torch's generator for the device."""
+    if device is not None and device.type != "cpu":
+        return (torch.rand(shape, device=device) >= round(p * LEVELS) / LEVELS).to(torch.uint8)
     count = math.prod(shape)
     words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = words.view(torch.int16)[:count]

@@ -41,7 +41,8 @@ def attend_by_distance(
     for the backward pass but dropout's masks, and the weights are computed again.
     """
     if torch.is_grad_enabled():
-        out: Tensor = _Attend.apply(content, place, both, positions, hide, p, keep)  # type: ignore[no-untyped-call]
+        with torch.autocast(content.device.type, enabled=False):  # what is given has one dtype, and so have gradients
+            out: Tensor = _Attend.apply(content, place, both, positions, hide, p, keep)  # type: ignore[no-untyped-call]
         return out
     parts = []
     for c, q, b in _few(content, place, both):
@@ -104,7 +105,7 @@ class _Attend(torch.autograd.Function):
             weights = distance_weights(c, q, keys, positions, hide)
             kept += [weights] if keep else []
             if p:
-                kept.append(draw_kept(weights.shape, p))
+                kept.append(draw_kept(weights.shape, p, weights.device))
                 weights = apply_kept(weights, kept[-1], p)
             outs.append(torch.matmul(weights, values))
         out = torch.cat(outs)

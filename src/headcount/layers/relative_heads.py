@@ -102,10 +102,9 @@ class Attention(nn.Module):
     def project(self, distances: Tensor, waves: Tensor | None) -> Tensor:
         """The rows of these N distances, H × N × D'; `waves` is their sinusoid, N × D."""
         if waves is not None:
-            projected: Tensor = (
-                self.distance(waves).to(waves.dtype).view(len(waves), self.config.heads, self.config.d).transpose(0, 1)
-            )
-            return projected
+            weight = self.distance.weight
+            mixed: Tensor = self.distance(waves.to(weight.dtype)).to(weight.dtype)
+            return mixed.view(len(waves), self.config.heads, self.config.d).transpose(0, 1)
         rows = distances.clamp(max=len(self.table) - 1)
         with_bias = torch.cat([self.table, self.table_bias[..., None]], dim=-1)
         return with_bias[rows].transpose(0, 1)

@@ -126,6 +126,7 @@ class Run:
             figure
             for figure in self.figures()
             if figure["model"]["step"] == best
+            and "curve" not in figure["protocol"]
             and (figure["corpus"]["name"], figure["corpus"]["split"]) == (own, "valid")
         ]
         # Training kept the first of them; what was asked for later with another window or protocol is something else.

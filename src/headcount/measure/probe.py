@@ -85,6 +85,8 @@ def plant(text: Bytes, distance: int, trials: int, seed: int) -> tuple[Bytes, By
 def _rest(model: Model, planted: Bytes) -> Nats:
     """Nats per byte of what comes after the cue, for every trial."""
     scored = LETTERS - CUE
+    if model.restarts_after is not None and model.restarts_after < LETTERS:
+        raise RequestError(f"this model's window of {model.restarts_after} bytes is shorter than a word of {LETTERS}")
     inputs, targets = planted[:, :-1], planted[:, -scored:]
     inputs = inputs[:, -(model.restarts_after or inputs.shape[1]) :]
     nats: Nats = score_rows(model, inputs, targets).mean(axis=1)

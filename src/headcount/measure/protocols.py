@@ -113,8 +113,15 @@ def require(model: Model, size: int, how: EvaluateTable, *, split: str) -> None:
     protocol = find(how.protocol)
     limits(model, how)
     if protocol.stride is not None:
-        if protocol.stride > context_of(model, how):
-            raise RequestError(f"protocol {how.protocol}: the window has only {context_of(model, how)} bytes")
+        context, longest = context_of(model, how), model.longest_segment(how.window)
+        if protocol.stride > context:
+            raise RequestError(f"protocol {how.protocol}: the window has only {context} bytes")
+        if how.segment is not None:
+            raise RequestError(f"segment = {how.segment}: protocol {how.protocol} feeds whole windows")
+        if longest is not None and context > longest:
+            raise RequestError(
+                f"protocol {how.protocol} feeds windows of {context}; this model takes {longest} at most"
+            )
         return
     streams = protocol.streams(split, model.heads)
     if size // streams < (1 if protocol.scores_first else 2):
@@ -158,28 +165,38 @@ def _carry(model: Model, text: Bytes, how: EvaluateTable, *, start: int, split: 
     lanes = text[: streams * length].reshape(streams, length)
     first = start if protocol.scores_first else None
     pieces = score_lanes(model, lanes, start=first, limits=given, segment=segment, check=check)
+    window = how.window if how.window is not None else getattr(model.config, "window", None)
+    restarts = model.restarts_after and min(model.restarts_after, how.window or model.restarts_after)
     return pieces, {
         "streams": streams,
         "segment": segment,
-        "window": how.window if how.window is not None else getattr(model.config, "window", None),
+        "window": None if restarts else window,
         "window_rule": given.get("rule") or getattr(model.config, "window_rule", None),
-        **({"clamp": how.clamp} if how.clamp is not None else {}),
-        **({"restarts_after": model.restarts_after} if model.restarts_after else {}),
+        **_clamp(model, how),
+        **({"restarts_after": restarts} if restarts else {}),
         "state": "carried",
         "cold_starts": streams,
     }
 
 
+def _clamp(model: Model, how: EvaluateTable) -> dict[str, int]:
+    """The clamp that was in force, if any."""
+    clamp = how.clamp or getattr(model.config, "clamp", None)
+    return {"clamp": clamp} if clamp else {}
+
+
 def _slide(model: Model, text: Bytes, how: EvaluateTable, *, start: int, split: str, check: Callable[[], None]) -> Way:
     """Windows, each from an empty state."""
     stride, context = find(how.protocol).stride or 1, context_of(model, how)
-    pieces = score_sliding(model, text, start=start, context=context, stride=stride, check=check)
+    given = limits(model, how)
+    pieces = score_sliding(model, text, start=start, context=context, stride=stride, limits=given, check=check)
     return pieces, {
         "streams": 1,
         "segment": context,
         "window": context,
         "window_rule": "sliding",
         "stride": stride,
+        **_clamp(model, how),
         "state": "recomputed",
         "cold_starts": 1 + max(0, -(-(len(text) - context) // stride)),
     }

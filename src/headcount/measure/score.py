@@ -75,14 +75,21 @@ def score(model: Model, text: Bytes, *, start: int) -> Iterator[Nats]:
 
 
 @torch.inference_mode()
-def score_last(model: Model, inputs: Symbols, targets: Symbols, *, segment: int | None = None) -> Nats:
+def score_last(
+    model: Model,
+    inputs: Symbols,
+    targets: Symbols,
+    *,
+    segment: int | None = None,
+    limits: Mapping[str, Any] = MappingProxyType({}),
+) -> Nats:
     """Nats of the targets (B × S) that come after the last S of the inputs (B × T), from an empty state.
 
     The inputs are fed at once, or in segments of which the first is what is left over, so that the last is whole.
     """
     size, device = inputs.shape[1], next(model.parameters()).device
-    segment = max(targets.shape[1], min(segment or size, model.longest_segment() or size))
-    fed, state = torch.from_numpy(inputs.astype(np.int64)).to(device), model.start(len(inputs))
+    segment = max(targets.shape[1], min(segment or size, model.longest_segment(limits.get("window")) or size))
+    fed, state = torch.from_numpy(inputs.astype(np.int64)).to(device), model.start(len(inputs), **limits)
     with in_use(model), fast_products():
         for end in range((size - 1) % segment + 1, size, segment):
             _, state = model(fed[:, max(0, end - segment) : end], state)

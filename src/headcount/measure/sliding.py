@@ -7,7 +7,9 @@ prefix: the first window scores all of its bytes, every later one only its last 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,18 +30,22 @@ def score_sliding(
     start: int,
     context: int,
     stride: int,
+    limits: Mapping[str, Any] = MappingProxyType({}),
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[Nats]:
-    """Nats of every byte of a text, in order, some windows at a time; the text comes after `start`."""
+    """Nats of every byte of a text, in order, some windows at a time; the text comes after `start`.
+
+    `limits` go to the model's own `start`.
+    """
     fed = np.concatenate([[start], text[:-1].astype(np.int64)])
-    yield score_last(model, fed[None, :context], text[None, :context])[0]
+    yield score_last(model, fed[None, :context], text[None, :context], limits=limits)[0]
     at_once = max(1, FED_AT_ONCE // context)
     ends = range(context + stride, len(text) + 1, stride)
     for first in range(0, len(ends), at_once):
         check()
         last = np.array(ends[first : first + at_once])[:, None]
         inputs, targets = fed[last - context + np.arange(context)], text[last - stride + np.arange(stride)]
-        yield score_last(model, inputs, targets).reshape(-1)
+        yield score_last(model, inputs, targets, limits=limits).reshape(-1)
     left = len(text) - (ends[-1] if ends else min(context, len(text)))
     if left:
-        yield score_last(model, fed[None, -context:], text[None, -left:])[0]
+        yield score_last(model, fed[None, -context:], text[None, -left:], limits=limits)[0]

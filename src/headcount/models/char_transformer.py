@@ -142,7 +142,7 @@ class CharTransformer(Model):
 
     def start(self, batch: int, window: int | None = None) -> CharTransformerState:
         """An empty window; a smaller one restarts sooner, a larger one does not exist."""
-        return self._begun(batch, min(window or self.config.context, self.config.context))
+        return self._begun(batch, self.config.context if window is None else max(1, min(window, self.config.context)))
 
     def _begun(self, batch: int, window: int) -> CharTransformerState:
         config, like = self.config, self.embedding.weight

@@ -17,7 +17,7 @@ import dataclasses
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -81,6 +81,8 @@ class TransformerXLConfig:
             raise ValueError(f"cutoffs = {list(self.cutoffs)} must rise from above 0 to below {self.vocabulary}")
         if self.tied_projections and len(self.tied_projections) != len(self.cutoffs) + 1:
             raise ValueError(f"tied_projections must name all {len(self.cutoffs) + 1} bands, or none")
+        if self.cutoffs and (self.embedding_width or self.width) // self.division ** len(self.cutoffs) < 1:
+            raise ValueError(f"division = {self.division}: nothing is left of a vector in the last of the bands")
         if self.window < 1 and self.window_rule == "exact":
             raise ValueError("window = 0: a query sees at least itself (window_rule = 'memory' may have no old rows)")
         if self.absolute and self.window_rule == "memory":
@@ -180,6 +182,14 @@ class TransformerXL(Model):
         """In all layers."""
         return self.config.layers * self.config.heads
 
+    def _apply(self, fn: Any, recurse: bool = True) -> TransformerXL:
+        """As everywhere, but frequencies stay float32 at least: narrower ones know only a few hundred distances."""
+        before = getattr(self, "frequencies", None)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if before is not None and torch.finfo(self.frequencies.dtype).bits < 32:
+            self.frequencies = before.to(self.frequencies.device)
+        return self
+
     @property
     def _like(self) -> Tensor:
         """A parameter whose dtype and device are the model's."""
@@ -198,10 +208,12 @@ class TransformerXL(Model):
         reach = config.window if window is None else window
         if config.absolute:
             reach = min(reach, config.window)
+        exact = (rule or config.window_rule) == "exact"
+        reach = max(reach, 1) if exact else reach  # a query sees itself
         zeros = reach if config.memory_start == "zeros" and not config.absolute else 0
         return TransformerXLState(
             layers=tuple(Memory.of(like.new_zeros(batch, zeros, config.width), reach) for _ in self.layers),
-            exact=(rule or config.window_rule) == "exact",
+            exact=exact,
             clamp=clamp or config.clamp or 0,
         )
 
@@ -296,7 +308,10 @@ class TransformerXL(Model):
         return Loss({"nll": nats.mean()}, {"nll": 1.0}), state
 
     def look_back(self, tokens: Tensor, state: TransformerXLState) -> tuple[list[Tensor], TransformerXLState]:
-        """The weights of every head, layer by layer."""
+        """The weights of every head, layer by layer; what lies before a new window has none."""
+        old, length = state.layers[0].length, tokens.shape[1]
+        if self.config.absolute and old + length > state.layers[0].window:
+            return self._look_by_window(tokens, state)
         found: list[Tensor] = []
         hooks = [
             module.register_forward_hook(lambda module, given, _: found.extend(module.weights(*given).unbind(1)))
@@ -310,6 +325,21 @@ class TransformerXL(Model):
             for hook in hooks:
                 hook.remove()
         return [weights.detach() for weights in found], after.detach()
+
+    def _look_by_window(self, tokens: Tensor, state: TransformerXLState) -> tuple[list[Tensor], TransformerXLState]:
+        """The same over several windows: every window's weights in their place, zeros around them."""
+        window, old, length = state.layers[0].window, state.layers[0].length, tokens.shape[1]
+        found = [self._like.new_zeros(len(tokens), length, old + length) for _ in range(self.heads)]
+        begin = 0
+        while begin < length:
+            if state.layers[0].length == window:
+                state = self.start(len(tokens), window)
+            end = min(length, begin + window - state.layers[0].length)
+            weights, state = self.look_back(tokens[:, begin:end], state)
+            for whole, part in zip(found, weights, strict=True):
+                whole[:, begin:end, old + end - part.shape[-1] : old + end] = part
+            begin = end
+        return found, state
 
     def outline(self) -> tuple[Part, ...]:
         """Embedding, the layers, the classifier."""

@@ -79,7 +79,9 @@ Key = tuple[str, int, str, bool]
 def _newest(run: Run) -> dict[Key, dict[str, Any]]:
     """A run's newest figure of every comparable kind."""
     return {
-        (f["corpus"]["sha256"], f["bytes"], f["unit"], f["protocol"].get("adapts", False)): f for f in run.figures()
+        (f["corpus"]["sha256"], f["bytes"], f["unit"], f["protocol"].get("adapts", False)): f
+        for f in run.figures()
+        if "curve" not in f["protocol"]
     }
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from headcount.errors import RequestError
 from headcount.measure import probe
 from headcount.measure.context import at_context, bytes_fed, doubling, fixed_positions, nats_by_context, room
+from headcount.measure.protocols import require
 from headcount.measure.recl import SHARES, Length, Walk, lengths
 from headcount.use.load import LanguageModel, load
 
@@ -155,10 +156,14 @@ def by_window(
     windows = doubling(most)
     asked, curves = group.asked, []
     for lm in group.models:
+        for window in windows:  # what cannot be measured is refused before anything is
+            require(lm.model, len(group.text), lm.how({**how, "window": window}), split=group.corpus["split"])
+    for lm in group.models:
         figures = []
         for window in windows:
             tell(f"{lm.path}: window {window:,}")
-            figures.append(lm.evaluate(asked.text, split=asked.split, limit=asked.limit, **{**how, "window": window}))
+            given = {**how, "window": window, "limit": asked.limit}
+            figures.append(lm.evaluate(asked.text, split=asked.split, curve="window", **given))
         curves.append(
             Curve(
                 run=str(lm.path),

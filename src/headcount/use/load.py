@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -69,13 +70,15 @@ class LanguageModel:
         text: str | Path | None = None,
         *,
         split: str = "valid",
+        curve: str | None = None,
         **how: Any,
     ) -> Figure:
         """The figure on a file, or on a split of the run's own corpus; kept in the run's `figures.jsonl`.
 
-        `how`: protocol, segment, window, clamp (the recipe's where they are left out), limit.
+        `how`: protocol, segment, window, clamp (the recipe's where they are left out), limit. A point of a `curve` says
+        so: it is no figure to compare runs by.
         """
-        table = self._how(how)
+        table = self.how(how)
         command = ["headcount", "evaluate", str(self.path)]
         command += ["--split", split] if text is None else ["--text", str(text)]
         name, split, source = self.source(text, split)
@@ -83,9 +86,11 @@ class LanguageModel:
             command += [f"--{key}", str(value)] if value is not None else []
         command += ["--checkpoint", str(self.facts["step"])] if self.run else []
         measured = measure(self.model, source[: table.limit], table, start=self.tokens.start, split=split)
+        if curve is not None:
+            measured = dataclasses.replace(measured, protocol={**measured.protocol, "curve": curve})
         return self.keep_figure(measured, name, split, command)
 
-    def _how(self, asked: dict[str, Any]) -> EvaluateTable:
+    def how(self, asked: Mapping[str, Any]) -> EvaluateTable:
         """How to measure: what was asked for over what the recipe says; `limit` is only of training there."""
         given = {key: value for key, value in asked.items() if value is not None}
         own = self.run.recipe.to_dict()["evaluate"] if self.run else {}
