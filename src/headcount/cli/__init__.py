@@ -29,6 +29,8 @@ COMMANDS = {
     "score": "bits for every byte of a text; --html colours it",
     "report": "one HTML page on a run or several",
     "compare": "runs side by side",
+    "table": "the papers' tables, with the runs of ours that stand for their rows",
+    "convert": "bits per byte, per character, perplexity per word and per token",
     "recl": "how far back runs gain from what they read",
     "probe": "does a model copy what it read once, long before?",
     "inspect": "where the heads look, what units follow",
