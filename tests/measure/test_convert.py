@@ -16,12 +16,19 @@ def array(text: bytes):
     return np.frombuffer(text, dtype=np.uint8)
 
 
-def test_lm1b_by_bytes_and_by_words():
-    """Al-Rfou et al. 2018 on lm1b: 1.033 bits per byte are a perplexity of 40.6 per word, both as rounded."""
-    counts = Counts(bytes=826_189, words=159_658)
-    assert round(convert(40.6, "perplexity-per-word", counts).values["bits-per-byte"], 3) == 1.033
-    low, high = (convert(b, "bits-per-byte", counts).values["perplexity-per-word"] for b in (1.0325, 1.0335))
+@pytest.mark.parametrize(("unit", "counted"), [("bits-per-byte", "bytes"), ("bits-per-character", "characters")])
+def test_lm1b_by_bytes_and_by_words(unit, counted):
+    """Al-Rfou et al. 2018 on lm1b: 1.033 bits for each of Nc are a perplexity of 40.6 for each of Nw, as rounded."""
+    counts = Counts(words=159_658, **{counted: 826_189})
+    assert round(convert(40.6, "perplexity-per-word", counts).values[unit], 3) == 1.033
+    low, high = (convert(each, unit, counts).values["perplexity-per-word"] for each in (1.0325, 1.0335))
     assert low < 40.6 < high
+
+
+def test_on_text8_a_character_is_a_byte():
+    """T64's 1.13 bits per character of text8 are as many per byte: 27 symbols, all of them ASCII."""
+    counts = count(array(b" anarchism originated as a term of abuse"))
+    assert convert(1.13, "bits-per-character", counts).values["bits-per-byte"] == 1.13
 
 
 @pytest.mark.parametrize(
