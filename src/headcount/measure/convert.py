@@ -46,8 +46,9 @@ class Counts:
 
     def __post_init__(self) -> None:
         for name, count in vars(self).items():
-            if count is not None and count < (0 if name in ("newlines", "unknown") else 1):
-                raise RequestError(f"{name} = {count}: there must be at least one")
+            least = 0 if name in ("newlines", "unknown") else 1
+            if count is not None and count < least:
+                raise RequestError(f"{name} = {count}: must be a whole number from {least} on")
         for part, whole in (("characters", "bytes"), ("words", "bytes"), ("newlines", "bytes"), ("unknown", "words")):
             few, many = getattr(self, part), getattr(self, whole)
             if few is not None and many is not None and few > many:
@@ -60,7 +61,7 @@ class Counts:
 
 
 def count(text: Text, tokens: int | None = None) -> Counts:
-    """The counts of a text, which is read once from its beginning to its end and never held whole."""
+    """The counts of a text, which is read slice by slice and never held whole."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")  # a wrong byte becomes one character
     characters = words = newlines = 0
     after_space = True
