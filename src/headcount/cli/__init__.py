@@ -29,6 +29,8 @@ COMMANDS = {
     "score": "bits for every byte of a text; --html colours it",
     "report": "one HTML page on a run or several",
     "compare": "runs side by side",
+    "table": "the papers' tables, and our runs beside them",
+    "convert": "a figure in bits per byte, perplexity per word …",
     "recl": "how far back runs gain from what they read",
     "probe": "does a model copy what it read once, long before?",
     "inspect": "where the heads look, what units follow",

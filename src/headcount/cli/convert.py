@@ -1,0 +1,86 @@
+"""headcount convert."""
+
+from __future__ import annotations
+
+import json as jsons
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from headcount.cli.options import Json
+
+if TYPE_CHECKING:
+    from headcount.measure.convert import Converted
+
+Count = Annotated[int | None, Parameter(help="a count, if there is no text to count")]
+
+
+def convert(
+    value: Annotated[float, Parameter(help="the figure")],
+    unit: Annotated[str, Parameter(help="bits-per-byte, bits-per-character, perplexity-per-word[-with-eos], …-token")],
+    /,
+    *,
+    text: Annotated[str | None, Parameter(help="the text that the figure is of: its counts are taken")] = None,
+    corpus: Annotated[str | None, Parameter(help="or a corpus by name")] = None,
+    split: Annotated[str | None, Parameter(help="--corpus: train, valid or test; test")] = None,
+    bytes: Count = None,
+    characters: Count = None,
+    words: Count = None,
+    lines: Count = None,
+    newlines: Count = None,
+    unknown: Count = None,
+    tokens: Annotated[int | None, Parameter(help="how many tokens a figure per token was divided by")] = None,
+    json: Json = False,
+) -> None:
+    """One figure in every unit, by the counts of the text it is of, and how much the usual slips would move it.
+
+    ppl = 2^(bpc · Nc / Nw): exact if all the bits were spent on the same bytes. perplexity-per-word counts words only,
+    -with-eos an <eos> for every line too, as published figures on WikiText do.
+    """
+    from headcount.measure.convert import convert as converted
+    from headcount.use.convert import counts_of
+
+    given = {
+        "bytes": bytes,
+        "characters": characters,
+        "words": words,
+        "lines": lines,
+        "newlines": newlines,
+        "unknown": unknown,
+    }
+    result = converted(value, unit, counts_of(text, corpus, split, given, tokens))
+    print(jsons.dumps(_plain(result)) if json else _table(result))
+
+
+def _table(result: Converted) -> str:
+    from headcount.cli.pages import aligned
+    from headcount.measure.convert import UNITS
+
+    rows = [["unit", "value", "divided by"]]
+    for unit, value in result.values.items():
+        divides_by = UNITS[unit].divides_by
+        what = divides_by.replace("words_and_ends", "words and <eos>")
+        rows.append([unit, _shown(value), f"{getattr(result.counts, divides_by):,} {what}"])
+    said = [aligned(rows, left=(0, 2)), f"\n{result.bits:,.1f} bits in all, on the same bytes in every unit."]
+    if result.conditions:
+        broken = [["if …", "unit", "instead of", "it reads", "difference", ""]]
+        for c in result.conditions:
+            size = [_shown(c.value), _shown(c.broken), f"{c.difference:+.4f}", f"{c.per_cent:+.2f} %"]
+            broken.append([c.name, c.unit, *size])
+        said.append("What is usually broken, and by how much:\n\n" + aligned(broken, left=(0, 1)))
+    return "\n".join(said)
+
+
+def _plain(result: Converted) -> dict[str, Any]:
+    """As JSON, which has no infinity."""
+    slips = [{**asdict(c), "difference": c.difference, "per_cent": c.per_cent} for c in result.conditions]
+    values = {unit: value if math.isfinite(value) else None for unit, value in result.values.items()}
+    return {**asdict(result), "values": values, "conditions": slips}
+
+
+def _shown(value: float) -> str:
+    if math.isinf(value):
+        return "beyond 1e308"
+    return f"{value:.4f}" if value < 1e6 else f"{value:.4e}"

@@ -1,0 +1,56 @@
+"""`headcount convert`: where its counts come from, what it prints, what it refuses."""
+
+import json
+
+import pytest
+
+from headcount.cli import run
+from tests.conftest import make_text
+
+
+def test_a_text_gives_the_counts(tmp_path, capsys):
+    (tmp_path / "my.txt").write_bytes("für alle\n<unk> da\n".encode())
+    assert run(["convert", "2", "bits-per-byte", "--text", str(tmp_path / "my.txt"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["bits"] == 38 and found["counts"]["words"] == 4 and found["counts"]["unknown"] == 1
+    assert found["values"]["bits-per-character"] == pytest.approx(38 / 18)
+    assert found["values"]["perplexity-per-word-with-eos"] == pytest.approx(2 ** (38 / 6))
+    assert [c["unit"] for c in found["conditions"]].count("bits-per-byte") == 2
+    assert run(["convert", "2", "bits-per-byte", "--text", str(tmp_path / "my.txt")]) == 0
+    said = capsys.readouterr().out
+    assert "19 bytes" in said and "6 words and <eos>" in said and "<unk> is not counted" in said
+
+
+def test_numbers_or_a_corpus_give_the_counts(capsys, tmp_path, monkeypatch):
+    assert run(["convert", "1.033", "bits-per-byte", "--bytes", "826189", "--words", "159658"]) == 0
+    assert "40.6592" in capsys.readouterr().out
+    (tmp_path / "one.py").write_bytes(make_text(8_000))
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    assert run(["convert", "2", "bits-per-byte", "--corpus", "stdlib", "--split", "valid", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["bytes"] == 400
+    assert run(["convert", "8", "bits-per-byte", "--bytes", "9999", "--words", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["values"]["perplexity-per-word"] is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["1.0"],
+        ["many", "bits-per-byte", "--bytes", "9"],
+        ["1.0", "bits-per-byte"],
+        ["1.0", "bits", "--bytes", "9"],
+        ["0.5", "perplexity-per-word", "--words", "9"],
+        ["nan", "bits-per-byte", "--bytes", "9"],
+        ["1.0", "bits-per-byte", "--bytes", "0"],
+        ["1.0", "bits-per-character", "--bytes", "9"],
+        ["1.0", "bits-per-byte", "--bytes", "9", "--split", "test"],
+        ["1.0", "bits-per-byte", "--bytes", "9", "--corpus", "stdlib"],
+        ["1.0", "bits-per-byte", "--corpus", "enwik7"],
+        ["1.0", "bits-per-byte", "--text", "nowhere.txt"],
+        ["2.0", "perplexity-per-token", "--tokens", "-3"],
+    ],
+)
+def test_bad_requests(arguments, capsys):
+    assert run(["convert", *arguments]) == 2
+    assert capsys.readouterr().err.startswith("headcount: ")

@@ -1,0 +1,155 @@
+"""Conversions: from published numbers, there and back, and what breaks them on a text with known counts."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from headcount.errors import RequestError
+from headcount.measure import convert as module
+from headcount.measure.convert import UNITS, Counts, convert, count, from_bits, total_bits
+
+
+def array(text: bytes):
+    return np.frombuffer(text, dtype=np.uint8)
+
+
+@pytest.mark.parametrize(("unit", "counted"), [("bits-per-byte", "bytes"), ("bits-per-character", "characters")])
+def test_lm1b_by_bytes_and_by_words(unit, counted):
+    """Al-Rfou et al. 2018 on lm1b: 1.033 bits for each of Nc are a perplexity of 40.6 for each of Nw, as rounded."""
+    counts = Counts(words=159_658, **{counted: 826_189})
+    assert round(convert(40.6, "perplexity-per-word", counts).values[unit], 3) == 1.033
+    low, high = (convert(each, unit, counts).values["perplexity-per-word"] for each in (1.0325, 1.0335))
+    assert low < 40.6 < high
+
+
+def test_on_text8_a_character_is_a_byte():
+    """T64's 1.13 bits per character of text8 are as many per byte: 27 symbols, all of them ASCII."""
+    counts = count(array(b" anarchism originated as a term of abuse"))
+    assert convert(1.13, "bits-per-character", counts).values["bits-per-byte"] == 1.13
+
+
+@pytest.mark.parametrize(
+    ("compressed", "published"),
+    [
+        (14_623_723, "1.170"),  # cmix v21
+        (14_915_298, "1.193"),  # NNCP v3.2
+        (15_905_037, "1.272"),  # tensorflow-compress
+        (17_964_751, "1.437"),  # lpaq9m
+        (20_500_039, "1.64"),  # NNCP's small LSTM
+        (21_388_296, "1.71"),  # PPMd, variant J
+    ],
+)
+def test_enwik8_by_the_size_of_its_archive(compressed, published):
+    value = from_bits(8 * compressed, "bits-per-byte", Counts(bytes=100_000_000))
+    assert f"{value:.{len(published) - 2}f}" == published
+
+
+def test_wikitext_103_by_words_and_by_tokens():
+    """245,569 tokens of its test part are 241,211 words and an <eos> for each of 4,358 lines: the same perplexity."""
+    counts = Counts(words=241_211, lines=4_358, tokens=245_569)
+    assert counts.words_and_ends == counts.tokens
+    found = convert(18.3, "perplexity-per-word-with-eos", counts)
+    assert found.values["perplexity-per-token"] == pytest.approx(18.3, rel=1e-12)
+    (eos,) = found.conditions
+    assert eos.broken == pytest.approx(18.3 ** (245_569 / 241_211), rel=1e-12) and eos.value == pytest.approx(18.3)
+    assert found.bits == pytest.approx(245_569 * math.log2(18.3))
+
+
+def test_newlines_of_enwik8():
+    """Transformer-XL's stream has 1.13 % fewer symbols than enwik8: its 1,128,023 newlines."""
+    found = convert(1.0, "bits-per-byte", Counts(bytes=100_000_000, newlines=1_128_023))
+    (dropped,) = found.conditions
+    assert "newlines" in dropped.name and round(100 * (1 - dropped.value / dropped.broken), 2) == 1.13
+    assert dropped.per_cent == pytest.approx(100 * dropped.difference)
+
+
+def test_nats_and_bits_agree():
+    """One token per byte: a perplexity is e to the nats, 2 to the bits."""
+    counts = Counts(bytes=1_000, tokens=1_000)
+    assert convert(1.0, "bits-per-byte", counts).values["perplexity-per-token"] == 2.0
+    assert convert(math.e, "perplexity-per-token", counts).values["bits-per-byte"] == pytest.approx(1 / math.log(2))
+
+
+COUNTS = st.builds(
+    lambda parts, lines, tokens: Counts(
+        words=parts[0], characters=parts[1], bytes=parts[2], lines=lines, tokens=tokens, newlines=0, unknown=0
+    ),
+    st.tuples(*[st.integers(1, 10**9)] * 3).map(sorted),
+    st.integers(1, 10**9),
+    st.integers(1, 10**9),
+)
+
+
+@given(st.sampled_from(list(UNITS)), st.sampled_from(list(UNITS)), st.floats(0.0, 8.0), COUNTS)
+def test_there_and_back(one, other, bits_each, counts):
+    value = 2**bits_each if UNITS[one].perplexity else bits_each
+    there = convert(value, one, counts).values[other]
+    # Not beyond what a number holds, and not with all its digits behind the one.
+    assume(math.isfinite(there) and not (UNITS[other].perplexity and there < 1 + 1e-6))
+    assert total_bits(there, other, counts) == pytest.approx(total_bits(value, one, counts), rel=1e-6, abs=1e-6)
+    assert convert(there, other, counts).values[one] == pytest.approx(value, rel=1e-6)
+
+
+MADE = "Größe <unk> ist\n\n<unk>s  x<unk> <unk>\n".encode() + b"\xff\xfe end"
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1 << 20])
+def test_counts_of_a_made_text(monkeypatch, piece):
+    monkeypatch.setattr(module, "SLICE", piece)
+    found = count(array(MADE), tokens=5)
+    assert found == Counts(bytes=len(MADE), characters=len(MADE) - 2, words=8, lines=4, newlines=3, unknown=2, tokens=5)
+
+
+@given(st.text(alphabet="ab \n\té€<unk>", min_size=1), st.integers(1, 9))
+def test_counts_agree_with_python(text, piece):
+    data = text.encode()
+    if not data.split():
+        with pytest.raises(RequestError, match="no words"):
+            count(array(data))
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SLICE", piece)
+        found = count(array(data))
+    assert (found.characters, found.words) == (len(text), len(data.split()))
+    assert (found.lines, found.unknown) == (len(data.split(b"\n")) - data.endswith(b"\n"), data.split().count(b"<unk>"))
+
+
+def test_what_is_broken_and_by_how_much():
+    """Eight words on four lines, two of them <unk>, in 40 bytes that are 38 characters and three newlines."""
+    counts = Counts(bytes=40, characters=38, words=8, lines=4, newlines=3, unknown=2)
+    found = convert(1.2, "bits-per-byte", counts)  # 48 bits
+    eos, unknown, newlines, characters = found.conditions
+    assert (eos.value, eos.broken, eos.difference, eos.per_cent) == pytest.approx((16, 64, 48, 300))
+    assert (unknown.value, unknown.broken) == pytest.approx((16, 2**4.8))
+    assert (newlines.value, newlines.broken) == pytest.approx((1.2, 48 / 37))
+    assert (characters.broken, characters.per_cent) == pytest.approx((48 / 38, 100 * 2 / 38))
+
+
+def test_what_cannot_be_broken_is_not_listed():
+    assert convert(1.0, "bits-per-byte", Counts(bytes=10, characters=10, newlines=0)).conditions == ()
+    assert convert(0.0, "bits-per-byte", Counts(bytes=10, newlines=1)).conditions[0].per_cent == 0
+    huge = convert(8.0, "bits-per-byte", Counts(bytes=10_000, words=2, lines=1))
+    assert huge.values["perplexity-per-word"] == math.inf and huge.conditions == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "counts", "says"),
+    [
+        (0.5, "perplexity-per-word", {"words": 3}, "from 1 on"),
+        (-1.0, "bits-per-byte", {"bytes": 3}, "from 0 on"),
+        (math.nan, "bits-per-byte", {"bytes": 3}, "from 0 on"),
+        (math.inf, "perplexity-per-token", {"tokens": 3}, "from 1 on"),
+        (1.0, "bits-per-bite", {"bytes": 3}, "did you mean"),
+        (2.0, "perplexity-per-word-with-eos", {"words": 3}, "words and of lines"),
+        (1.0, "bits-per-byte", {"bytes": 0}, "from 1 on"),
+        (1.0, "bits-per-byte", {"bytes": 3, "newlines": -1}, "from 0 on"),
+        (1.0, "bits-per-byte", {"bytes": 3, "characters": 4}, "cannot be so many"),
+        (2.0, "perplexity-per-word", {"words": 3, "unknown": 4}, "cannot be so many"),
+    ],
+)
+def test_bad_values_are_refused(value, unit, counts, says):
+    with pytest.raises(RequestError, match=says):
+        convert(value, unit, Counts(**counts))
