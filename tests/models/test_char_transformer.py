@@ -382,7 +382,7 @@ def test_look_back_shows_the_weights_that_attention_uses(norm, monkeypatch):
 def test_outline_and_costs():
     model = build()
     names = [part.name for part in model.outline()]
-    assert names == ["embedding", *["positions", "attention", "feed-forward"] * 3, "classifier"]
+    assert names == ["embedding", *["positions", "attention, 2 heads", "feed-forward"] * 3, "classifier"]
     spec = model.spec()
     assert sum(part.state for part in model.outline()) * 8 == spec.state_bytes and spec.receptive_field == 16
     assert model.units(model.start(1)) == {}
