@@ -103,9 +103,11 @@ def whole_run(path: Path, note: str) -> dict[str, Any]:
     """The record of a run that has ended; `note` says what its recipe cannot."""
     run = Run.existing(path)
     steps = [event for event in run.events() if event["event"] == "step"]
-    figure = next(figure for figure in reversed(run.figures()) if figure["corpus"]["split"] == "valid")
+    by_split = {figure["corpus"]["split"]: figure for figure in run.figures()}
+    figure = by_split["valid"]
     return {
         "bits_per_byte": figure["value"],
+        "test": by_split["test"]["value"] if "test" in by_split else None,
         "weights": figure["model"]["sha256"],
         "parameters": figure["model"]["parameters"],
         "steps": len(steps),
@@ -132,18 +134,19 @@ def whole_runs() -> list[str]:
         "## Whole runs of `recipes/desk/sha_rnn.toml`",
         "",
         "`--minutes 10` at the speed that the machine had that moment, or `--steps` of another such run; what differs",
-        "from the recipe as it is now.",
+        "from the recipe as it is now. Test: the whole split (`headcount evaluate RUN --split test`), where measured.",
         "",
-        "| changed | bits per byte | parameters in use | steps | bytes read | seconds | bytes/s |",
-        "|---|---|---|---|---|---|---|",
+        "| changed | bits per byte | test | parameters in use | steps | bytes read | seconds | bytes/s |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for r in sorted(found, key=lambda r: r["bits_per_byte"]):
         # What had no key when a run was made is as its default has it.
         had = {key: r["settings"].get(key, defaults[key]) for key in desk}
         changes = [f"{key} = {value}" for key, value in had.items() if desk[key] != value]
         changed = ", ".join([*changes, *filter(None, [r["note"]])])
+        test = f"{r['test']:.4f}" if r.get("test") else ""
         lines.append(
-            f"| {changed or 'nothing'} | {r['bits_per_byte']:.4f} | {r['parameters']:,} | {r['steps']:,} "
+            f"| {changed or 'nothing'} | {r['bits_per_byte']:.4f} | {test} | {r['parameters']:,} | {r['steps']:,} "
             f"| {r['bytes']:,} | {r['seconds']:.0f} | {r['bytes'] / r['seconds']:,.0f} |"
         )
     return lines
@@ -202,13 +205,12 @@ def main() -> None:
 
 
 def add_whole_runs(paths: list[Path], note: str) -> None:
-    """Append those that are not there yet."""
-    known = {r["weights"] for r in records(WHOLE)}
-    with WHOLE.open("a") as lines:
-        for path in paths:
-            found = whole_run(path, note)
-            if found["weights"] not in known:
-                lines.write(json.dumps(found) + "\n")
+    """Add them, or what was measured on them since."""
+    kept = {r["weights"]: r for r in records(WHOLE)}
+    for path in paths:
+        found = whole_run(path, note)
+        kept[found["weights"]] = found
+    WHOLE.write_text("".join(json.dumps(r) + "\n" for r in kept.values()))
 
 
 def run_trials(corpus: str, only: list[str] | None) -> None:
