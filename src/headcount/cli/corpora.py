@@ -16,4 +16,4 @@ def corpora(*, json: Json = False) -> None:
         print(jsons.dumps(found))
         return
     for name, facts in found.items():
-        print(f"{name:<18}{'here' if facts['here'] else 'to fetch':<10}{facts['about']}")
+        print(f"{name:<18}{'here' if facts['here'] else 'not yet':<10}{facts['about']}")
