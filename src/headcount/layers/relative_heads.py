@@ -76,6 +76,11 @@ class Seen:
     """u and v, where layers share them."""
 
 
+def as_bias(mask: Tensor | None, like: Tensor) -> Tensor | None:
+    """What is added to scores under a mask that is true where a key is seen."""
+    return None if mask is None else torch.where(mask, 0.0, -math.inf).to(like.dtype)
+
+
 class Attention(nn.Module):
     """All heads of a layer."""
 

@@ -31,7 +31,7 @@ from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, seen
 from headcount.layers.norm import LayerNorm
 from headcount.layers.positions import frequencies, sinusoid
-from headcount.layers.relative_heads import Attention, Seen
+from headcount.layers.relative_heads import Attention, Seen, as_bias
 from headcount.layers.state import NOT_CARRIED
 from headcount.models.contract import Loss, Model, ModelState, Part, Spec, count_parameters
 
@@ -240,7 +240,7 @@ class TransformerXL(Model):
             h = h + self._waves(torch.arange(places.start, places.stop, device=h.device)).to(h.dtype)
         h = self._drop(h)
         rows = first.sees(length, state.rule)
-        hide = _hide(seen(length, rows, first.window if state.exact else None, h.device), h)
+        hide = as_bias(seen(length, rows, first.window if state.exact else None, h.device), h)
         projected = state.projected if state.without_gradients else Projected()
         tables = self._tables(rows, projected, state.clamp)
         for number, (layer, memory) in enumerate(zip(self.layers, state.layers, strict=True)):
@@ -368,10 +368,6 @@ class TransformerXL(Model):
             flops=config.layers * (attention + 4 * config.width * config.inner) + self.head.flops,
             recurrent_flops=0,
         )
-
-
-def _hide(mask: Tensor | None, like: Tensor) -> Tensor | None:
-    return None if mask is None else torch.where(mask, 0.0, -math.inf).to(like.dtype)
 
 
 def _head(config: TransformerXLConfig) -> nn.Module:
