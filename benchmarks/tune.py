@@ -70,9 +70,9 @@ def run(trial: Trial, corpus: str) -> dict[str, Any]:
         cost = relative_cost(Learner(plan_of(TRIALS[0], corpus), device), timed)
         steps = round(trial.budget / cost)
         began = time.perf_counter()
-        read = sum(learner.learn(step, steps)["predictions"] for step in range(steps))
+        read = sum(learner.learn(step, steps)["bytes"] for step in range(steps))
         seconds = time.perf_counter() - began
-        measured = measure(learner.model, plan.held_out(), plan.recipe.evaluate, start=plan.tokens.start, split="valid")
+        measured = measure(learner.model, plan.held_out, plan.recipe.evaluate, split="valid")
     return {
         "trial": trial.name,
         "model": trial.model,

@@ -6,8 +6,12 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that tests start
 
+import numpy as np
 import pytest
 import torch
+
+from headcount.text.encoding import Encoded, encode
+from headcount.text.symbols import Bytes
 
 torch.set_num_threads(1)
 
@@ -25,6 +29,11 @@ def make_text(size: int, seed: int = 0) -> bytes:
     while len(made) < size:
         made += draw.choice(words).encode() + draw.choice([b" ", b" ", b" ", b", ", b".\n"])
     return bytes(made[:size])
+
+
+def as_bytes(text: bytes | np.ndarray) -> Encoded:
+    """A text whose tokens are its bytes."""
+    return encode(np.frombuffer(text, dtype=np.uint8) if isinstance(text, bytes) else text, Bytes())
 
 
 @pytest.fixture

@@ -44,8 +44,21 @@ class TokensTable:
 
     kind: Annotated[
         Literal["bytes", "characters", "words", "wordpieces", "legacy-txl"],
-        Field(description="each byte is a token; other kinds: docs/models.md"),
+        Field(description="each byte is a token; other kinds: docs/tokens.md"),
     ] = "bytes"
+    vocabulary: Annotated[
+        int | None, Field(ge=3, le=10_000_000, description="the most symbols: 8,000 wordpieces, else all there are")
+    ] = None
+    alphabet: Annotated[
+        Literal["corpus", "text8"], Field(description="of characters: the corpus's own, or the 27 of text8")
+    ] = "corpus"
+    sha256: Annotated[str | None, Field(description="of what the kind learnt from the training split")] = None
+
+    def __post_init__(self) -> None:
+        if self.alphabet != "corpus" and self.kind != "characters":
+            raise ValueError(f"alphabet = {self.alphabet!r} is of characters, not of {self.kind}")
+        if self.vocabulary is not None and (self.kind in ("bytes", "legacy-txl") or self.alphabet == "text8"):
+            raise ValueError(f"vocabulary = {self.vocabulary}: tokens of this kind are the same for every corpus")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from headcount.measure.protocols import PROTOCOLS, measure
 from headcount.measure.score import score, score_lanes
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
 from headcount.tables import EvaluateTable
-from tests.conftest import make_text
+from tests.conftest import as_bytes, make_text
 
 
 @pytest.fixture(params=["exact", "segment"])
@@ -52,7 +52,7 @@ def test_scoring_leaves_the_model_as_it_was(model):
 
 def test_carried_sums_nats_and_divides_by_bytes(model):
     data = text()
-    measured = measure(model, data, EvaluateTable(protocol="carried"), start=10)
+    measured = measure(model, as_bytes(data), EvaluateTable(protocol="carried"))
     nats = np.concatenate(list(score(model, data, start=10)))
     assert measured.bytes == 700 and measured.nats == pytest.approx(nats.sum(), rel=1e-12)
     assert measured.bits_per_byte == pytest.approx(nats.mean() / math.log(2), rel=1e-12)
@@ -65,7 +65,7 @@ def test_carried_sums_nats_and_divides_by_bytes(model):
 def test_merity2019_has_the_published_streams(split, heads, streams):
     model = ShaRnn(ShaRnnConfig(width=8, blocks=4, attention=tuple(range(heads)), window=1500))
     data = text(1000)
-    measured = measure(model, data, EvaluateTable(protocol="merity2019"), start=10, split=split)
+    measured = measure(model, as_bytes(data), EvaluateTable(protocol="merity2019"), split=split)
     length = 1000 // streams
     assert measured.protocol["streams"] == streams
     assert measured.bytes == streams * (length - 1)  # first bytes are fed, not scored; the remainder is dropped
@@ -81,20 +81,20 @@ def test_merity2019_has_the_published_streams(split, heads, streams):
 
 def test_protocols_that_cannot_be_are_refused(model):
     with pytest.raises(RequestError, match="did you mean 'carried'"):
-        measure(model, text(), EvaluateTable(protocol="caried"), start=10)
+        measure(model, as_bytes(text()), EvaluateTable(protocol="caried"))
     with pytest.raises(RequestError, match="too few"):
-        measure(model, text(20), EvaluateTable(protocol="merity2019"), start=10, split="valid")
+        measure(model, as_bytes(text(20)), EvaluateTable(protocol="merity2019"), split="valid")
     short = ShaRnn(ShaRnnConfig(width=8, window=64, window_rule="segment"))
     with pytest.raises(RequestError, match="segments of 1024"):
-        measure(short, text(), EvaluateTable(protocol="merity2019"), start=10)
-    assert measure(short, text(), EvaluateTable(protocol="carried"), start=10).protocol["segment"] == 64
+        measure(short, as_bytes(text()), EvaluateTable(protocol="merity2019"))
+    assert measure(short, as_bytes(text()), EvaluateTable(protocol="carried")).protocol["segment"] == 64
 
 
 def test_a_figure_is_never_printed_without_its_protocol(model):
-    measured = measure(model, text(), EvaluateTable(protocol="carried", window=30), start=10)
+    measured = measure(model, as_bytes(text()), EvaluateTable(protocol="carried", window=30))
     corpus = {"name": "mine", "split": "valid", "sha256": measured.sha256, "bytes": 700}
     facts = {"kind": "sha-rnn", "parameters": 1, "step": 3, "sha256": "f" * 64}
-    figure = Figure.of(measured, corpus=corpus, tokens="bytes", model=facts, command="headcount evaluate x")
+    figure = Figure.of(measured, corpus=corpus, model=facts, command="headcount evaluate x")
     assert figure.value == measured.bits_per_byte
     for part in ("bits per byte", "carried", "1 stream", "window 30", "mine valid", "700 bytes", "step 3", "f" * 12):
         assert part in str(figure)

@@ -9,7 +9,7 @@ from headcount.measure.protocols import find, measure
 from headcount.measure.sliding import score_sliding
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
 from headcount.tables import EvaluateTable
-from tests.conftest import make_text
+from tests.conftest import as_bytes, make_text
 
 CONTEXT = 20
 
@@ -57,13 +57,13 @@ def test_many_windows_at_once_are_as_good_as_one(model, monkeypatch):
 
 def test_the_protocols_say_how_they_slid(model):
     how = EvaluateTable(protocol="sliding-5", window=CONTEXT)
-    measured = measure(model, text(100), how, start=10)
+    measured = measure(model, as_bytes(text(100)), how)
     assert measured.bytes == 100 and measured.protocol["stride"] == 5 and measured.protocol["window"] == CONTEXT
     assert measured.protocol["state"] == "recomputed" and measured.protocol["cold_starts"] == 17
-    by_name = measure(model, text(100), EvaluateTable(protocol="alrfou2018", window=CONTEXT), start=10)
-    by_stride = measure(model, text(100), EvaluateTable(protocol="sliding-1", window=CONTEXT), start=10)
+    by_name = measure(model, as_bytes(text(100)), EvaluateTable(protocol="alrfou2018", window=CONTEXT))
+    by_stride = measure(model, as_bytes(text(100)), EvaluateTable(protocol="sliding-1", window=CONTEXT))
     assert by_name.nats == by_stride.nats and by_name.protocol["stride"] == 1
-    assert measure(model, text(100), EvaluateTable(protocol="sliding-5"), start=10).protocol["window"] == 50
+    assert measure(model, as_bytes(text(100)), EvaluateTable(protocol="sliding-5")).protocol["window"] == 50
 
 
 @pytest.mark.parametrize("name", ["sliding-0", "sliding--1", "sliding-x", "sliding-", "sliding-5.0"])
@@ -74,9 +74,9 @@ def test_a_stride_is_a_number_from_1(name):
 
 def test_a_stride_beyond_the_window_is_refused(model):
     with pytest.raises(RequestError, match="only 20 bytes"):
-        measure(model, text(100), EvaluateTable(protocol="sliding-21", window=CONTEXT), start=10)
+        measure(model, as_bytes(text(100)), EvaluateTable(protocol="sliding-21", window=CONTEXT))
     with pytest.raises(RequestError, match="no clamp"):
-        measure(model, text(100), EvaluateTable(clamp=3), start=10)
+        measure(model, as_bytes(text(100)), EvaluateTable(clamp=3))
 
 
 def test_limits_reach_the_model_and_what_has_no_meaning_is_refused(model):
@@ -88,7 +88,7 @@ def test_limits_reach_the_model_and_what_has_no_meaning_is_refused(model):
     ).double()
     how = EvaluateTable(protocol="sliding-5")
     clamped = EvaluateTable(protocol="sliding-5", clamp=3)
-    own, other = measure(xl, text(100), how, start=10), measure(xl, text(100), clamped, start=10)
+    own, other = measure(xl, as_bytes(text(100)), how), measure(xl, as_bytes(text(100)), clamped)
     assert own.nats != other.nats and other.protocol["clamp"] == 3
     with pytest.raises(RequestError, match="whole windows"):
-        measure(model, text(100), EvaluateTable(protocol="sliding-5", segment=4), start=10)
+        measure(model, as_bytes(text(100)), EvaluateTable(protocol="sliding-5", segment=4))

@@ -5,6 +5,7 @@ import pytest
 
 from headcount.tables import BatchesTable
 from headcount.text.batches import Segments, Windows
+from tests.conftest import as_bytes
 
 
 def text(size):
@@ -14,7 +15,7 @@ def text(size):
 @pytest.mark.parametrize("lengths", ["fixed", "merity2019"])
 def test_an_epoch_reads_every_byte_of_every_lane_once(lengths):
     data = text(1003)
-    segments = Segments(data, BatchesTable(streams=4, segment=17, lengths=lengths), seed=5)
+    segments = Segments(as_bytes(data), BatchesTable(streams=4, segment=17, lengths=lengths), seed=5)
     lanes = data[:1000].reshape(4, 250)
     steps = segments.steps_in(1)
     read = [segments.at(step) for step in range(steps)]
@@ -27,15 +28,15 @@ def test_an_epoch_reads_every_byte_of_every_lane_once(lengths):
 
 
 def test_any_order_of_asking_gives_the_same():
-    one = Segments(text(5000), BatchesTable(streams=2, segment=50, lengths="merity2019"), seed=1)
-    other = Segments(text(5000), BatchesTable(streams=2, segment=50, lengths="merity2019"), seed=1)
+    one = Segments(as_bytes(text(5000)), BatchesTable(streams=2, segment=50, lengths="merity2019"), seed=1)
+    other = Segments(as_bytes(text(5000)), BatchesTable(streams=2, segment=50, lengths="merity2019"), seed=1)
     forwards = [one.at(step).tokens for step in range(120)]
     for step in reversed(range(120)):
         assert np.array_equal(other.at(step).tokens, forwards[step])
 
 
 def test_published_lengths():
-    segments = Segments(text(64), BatchesTable(streams=1, segment=1024, lengths="merity2019"), seed=0)
+    segments = Segments(as_bytes(text(64)), BatchesTable(streams=1, segment=1024, lengths="merity2019"), seed=0)
     drawn = np.array([segments._drawn(step) for step in range(4000)])
     assert drawn.max() == 1024 and drawn.min() > 480
     assert drawn.mean() == pytest.approx(996.3, abs=4)
@@ -44,21 +45,21 @@ def test_published_lengths():
 
 
 def test_steps_in_epochs():
-    segments = Segments(text(1000), BatchesTable(streams=2, segment=100), seed=0)
+    segments = Segments(as_bytes(text(1000)), BatchesTable(streams=2, segment=100), seed=0)
     assert segments.steps_in(1) == 5 and segments.steps_in(3) == 15 and segments.steps_in(0.5) == 3
     assert segments.steps_in(2.2) == 11 and segments.steps_in(0.001) == 1
 
 
 def test_a_text_shorter_than_its_segment():
-    segments = Segments(text(9), BatchesTable(streams=2, segment=100), seed=0)
+    segments = Segments(as_bytes(text(9)), BatchesTable(streams=2, segment=100), seed=0)
     assert segments.at(0).tokens.shape == (2, 5) and segments.at(1).fresh
     with pytest.raises(ValueError, match="streams"):
-        Segments(text(3), BatchesTable(streams=4, segment=1), seed=0)
+        Segments(as_bytes(text(3)), BatchesTable(streams=4, segment=1), seed=0)
 
 
 def test_a_lookahead_reads_on_and_leaves_no_byte_out_but_the_last():
     data = text(1000)
-    segments = Segments(data, BatchesTable(streams=4, segment=17), lookahead=2)
+    segments = Segments(as_bytes(data), BatchesTable(streams=4, segment=17), lookahead=2)
     lanes = data.reshape(4, 250)
     read = [segments.at(step) for step in range(segments.steps_in(1))]
     assert np.array_equal(np.concatenate([b.tokens[:, 1:-1] for b in read], axis=1), lanes[:, :-1])
@@ -68,11 +69,11 @@ def test_a_lookahead_reads_on_and_leaves_no_byte_out_but_the_last():
 
 def test_windows_are_a_pure_function_of_seed_and_step():
     data, table = text(5000), BatchesTable(kind="windows", streams=6, segment=40)
-    windows, again = Windows(data, table, seed=3, lookahead=2), Windows(data, table, seed=3, lookahead=2)
+    windows, again = Windows(as_bytes(data), table, seed=3, lookahead=2), Windows(as_bytes(data), table, seed=3, lookahead=2)
     forwards = [windows.at(step) for step in range(50)]
     for step in reversed(range(50)):
         assert np.array_equal(again.at(step).tokens, forwards[step].tokens)
-    assert not np.array_equal(Windows(data, table, seed=4, lookahead=2).at(0).tokens, forwards[0].tokens)
+    assert not np.array_equal(Windows(as_bytes(data), table, seed=4, lookahead=2).at(0).tokens, forwards[0].tokens)
     whole = data.tobytes()
     for batch in forwards:
         assert batch.tokens.shape == (6, 42) and batch.fresh and batch.predictions == 240
@@ -82,10 +83,10 @@ def test_windows_are_a_pure_function_of_seed_and_step():
 
 def test_windows_reach_both_ends_of_a_text():
     data = np.arange(12, dtype=np.uint8)
-    windows = Windows(data, BatchesTable(kind="windows", streams=4, segment=8), seed=0)
+    windows = Windows(as_bytes(data), BatchesTable(kind="windows", streams=4, segment=8), seed=0)
     seen = np.concatenate([windows.at(step).tokens for step in range(30)])
     assert seen.min() == 0 and seen.max() == 11
-    short = Windows(data, BatchesTable(kind="windows", streams=4, segment=100), seed=0)
+    short = Windows(as_bytes(data), BatchesTable(kind="windows", streams=4, segment=100), seed=0)
     assert short.at(0).tokens.shape == (4, 12)
     with pytest.raises(ValueError, match="too few"):
-        Windows(data[:1], BatchesTable(kind="windows"))
+        Windows(as_bytes(data[:1]), BatchesTable(kind="windows"))

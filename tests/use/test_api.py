@@ -160,7 +160,7 @@ def test_minutes_become_steps_before_the_run(tmp_path, text_file):
 def test_a_short_text_lowers_the_streams(tmp_path, capsys):
     (tmp_path / "short.txt").write_bytes(make_text(1_100))
     run = hc.train(tmp_path / "short.txt", run=tmp_path / "run", steps=2)
-    assert run.recipe.batches.streams == 6 and "too short for 8 streams" in capsys.readouterr().err
+    assert run.recipe.batches.streams == 6 and "too few for 8 streams" in capsys.readouterr().err
 
 
 def test_texts_alone_hold_out_a_part_and_size_themselves(tmp_path):

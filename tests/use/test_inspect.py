@@ -8,15 +8,15 @@ from headcount.errors import RequestError
 from headcount.layers import attend as attending
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
 from headcount.use import inspect
-from headcount.use.load import LanguageModel
+from headcount.text.tokens import Bytes
+from headcount.use.load import LanguageModel, Saved
 from tests.conftest import make_text
 
 
 def model(**settings):
     torch.manual_seed(0)
-    return LanguageModel(
-        ShaRnn(ShaRnnConfig(**{"width": 16, "blocks": 2, "window": 30, **settings})), "sha-rnn", "m", {}
-    )
+    made = ShaRnn(ShaRnnConfig(**{"width": 16, "blocks": 2, "window": 30, **settings}))
+    return LanguageModel(Saved(made, "sha-rnn", {}, Bytes()), "m", "cpu")
 
 
 @pytest.mark.parametrize("rule", ["exact", "segment"])

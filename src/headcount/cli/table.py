@@ -114,7 +114,8 @@ def _run(standing: Standing) -> str:
     step, steps = figure["model"]["step"], standing.steps
     trained = f"step {step:,}" + (f" of {steps:,}" if steps else "") if step is not None else "unknown step"
     measured = f"{figure['protocol']['name']}, {figure['corpus']['split']}, {figure['bytes']:,} bytes"
-    return f"{standing.run} {figure['value']:.4f} {figure['unit']} ({measured}, tokens {figure['tokens']}, {trained})"
+    tokens = f"tokens {figure['tokens']['kind']}"
+    return f"{standing.run} {figure['value']:.4f} {figure['unit']} ({measured}, {tokens}, {trained})"
 
 
 def _plain(found: Table) -> dict[str, Any]:

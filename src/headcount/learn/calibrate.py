@@ -12,6 +12,7 @@ from headcount.learn.plan import EVALUATIONS, Plan
 from headcount.learn.trainer import Learner, draw_sample
 from headcount.measure.protocols import measure
 from headcount.text.batches import Segments
+from headcount.text.encoding import encode
 
 TIMED_STEPS, MOST_TIMED_STEPS, TIMED_SECONDS = 10, 200, 3.0
 """Ten steps at least, and so many that a short disturbance does not decide."""
@@ -75,7 +76,7 @@ def _seconds_to_sample(plan: Plan, learner: Learner) -> float:
 
 
 def _seconds_to_evaluate(plan: Plan, learner: Learner) -> float:
-    text = plan.held_out()
+    text = plan.held_out.text
     began = time.perf_counter()
-    measure(learner.model, text[:TIMED_BYTES], plan.recipe.evaluate, start=plan.tokens.start)
+    measure(learner.model, encode(text[:TIMED_BYTES], plan.tokens), plan.recipe.evaluate)
     return (time.perf_counter() - began) * len(text) / min(len(text), TIMED_BYTES)

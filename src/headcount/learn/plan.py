@@ -7,6 +7,7 @@ is a function of (recipe, step).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from headcount.models import configure
 from headcount.models.contract import Model, count_parameters
 from headcount.recipe import Recipe
 from headcount.text import corpora
+from headcount.text import tokens as kinds
 from headcount.text.batches import Segments, Windows
 from headcount.text.corpora import Corpus
-from headcount.text.tokens import Bytes
-from headcount.text.tokens import find as find_tokens
+from headcount.text.encoding import Encoded, encode
+from headcount.text.tokens import Tokens
 
 Say = Callable[[str], None]
 EVALUATIONS = 10
@@ -36,26 +38,27 @@ class Plan:
 
     recipe: Recipe
     corpus: Corpus
-    tokens: Bytes
+    tokens: Tokens
     model: type[Model]
     config: Any
 
     def batches(self) -> Segments | Windows:
         """What every step reads."""
-        text, table = self.corpus.split("train"), self.recipe.batches
+        text, table = encode(self.corpus.split("train"), self.tokens), self.recipe.batches
         seed, lookahead = self.recipe.seed, self.model.lookahead
         if table.kind == "windows":
             return Windows(text, table, seed=seed, lookahead=lookahead)
-        return Segments(text, table, seed=seed, start=self.tokens.start, lookahead=lookahead)
+        return Segments(text, table, seed=seed, lookahead=lookahead)
 
     @property
-    def bytes_per_step(self) -> int:
+    def tokens_per_step(self) -> int:
         """Predictions of a step in the middle of an epoch."""
         return self.recipe.batches.streams * self.recipe.batches.segment
 
-    def held_out(self) -> corpora.Bytes:
+    @functools.cached_property
+    def held_out(self) -> Encoded:
         """What is read by an evaluation during training."""
-        return self.corpus.split("valid")[: self.recipe.evaluate.limit]
+        return encode(self.corpus.split("valid")[: self.recipe.evaluate.limit], self.tokens)
 
     def with_steps(self, steps: int) -> Plan:
         """The same plan for a number of steps, with evaluations and checkpoints spread over them."""
@@ -71,28 +74,32 @@ class Plan:
         return dataclasses.replace(self, recipe=recipe)
 
 
-def settle(recipe: Recipe, say: Say, *, minutes: bool = False) -> Plan:
-    """The plan of a recipe; with `minutes` the number of steps stays open until they are timed."""
-    tokens = find_tokens(recipe.tokens)
-    model, config = configure(recipe.model, tokens.vocabulary)
-    if config.vocabulary != tokens.vocabulary:
-        raise RequestError(
-            f"model.vocabulary = {config.vocabulary}: tokens of kind {tokens.kind!r} are {tokens.vocabulary}"
-        )
+def settle(recipe: Recipe, say: Say, *, minutes: bool = False, tokens: Tokens | None = None) -> Plan:
+    """The plan of a recipe; with `minutes` the number of steps stays open until they are timed.
+
+    `tokens` are the ones that a run has; a new run's are learnt from its training split.
+    """
     protocols.find(recipe.evaluate.protocol)
     if recipe.train.steps is None and recipe.train.epochs is None and not minutes:
         raise RequestError("train.steps is missing: give train.steps or train.epochs, --steps or --minutes")
-    _require_memory(model, config)
+    tokens = tokens or kinds.fixed(recipe.tokens)
+    if tokens is not None:  # what cannot work is refused before a corpus is fetched
+        _fit_model(recipe, tokens)
     corpus = corpora.open_corpus(recipe.corpus)
     if corpus.ends[-1] < corpora.LEAST_BYTES:
         raise RequestError(f"{corpus.file} has {corpus.ends[-1]} bytes: at least {corpora.LEAST_BYTES} are needed")
+    tokens = tokens or kinds.find(recipe.tokens, corpus.split("train"))
+    if recipe.tokens.sha256 not in (None, tokens.sha256):
+        raise RequestError(f"tokens.sha256 = {recipe.tokens.sha256}: the {tokens.kind} of this corpus are others")
+    model, config = _fit_model(recipe, tokens)
     recipe = recipe.replace("corpus", sha256=corpus.sha256, split=corpus.shares)
+    recipe = recipe.replace("tokens", sha256=tokens.sha256)
     recipe = recipe.replace("model", **dataclasses.asdict(config))
-    recipe = _fit_batches(recipe, len(corpus.split("train")), say)
+    recipe = _fit_batches(recipe, len(encode(corpus.split("train"), tokens).ids), say)
     plan = Plan(recipe, corpus, tokens, model, config)
     with torch.device("meta"):
         shadow = model(config)
-    protocols.require(shadow, len(plan.held_out()), recipe.evaluate, split="valid")
+    protocols.require(shadow, len(plan.held_out.ids), recipe.evaluate, split="valid")
     longest = shadow.longest_segment()
     if longest is not None and recipe.batches.segment > longest:
         raise RequestError(f"batches.segment = {recipe.batches.segment}: must be at most {longest}, the model.window")
@@ -104,13 +111,24 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False) -> Plan:
         raise RequestError(f"train.epochs = {recipe.train.epochs}: {error}") from None
 
 
+def _fit_model(recipe: Recipe, tokens: Tokens) -> tuple[type[Model], Any]:
+    """The model for these tokens and its Config, if they fit, and fit into this machine's memory."""
+    model, config = configure(recipe.model, tokens.vocabulary)
+    if config.vocabulary != tokens.vocabulary:
+        raise RequestError(
+            f"model.vocabulary = {config.vocabulary}: tokens of kind {tokens.kind!r} are {tokens.vocabulary}"
+        )
+    _require_memory(model, config)
+    return model, config
+
+
 def _fit_batches(recipe: Recipe, size: int, say: Say) -> Recipe:
     """Lower `streams` until each has a segment to read."""
     batches = recipe.batches
     streams = min(batches.streams, max(1, size // batches.segment))
     if streams == batches.streams:
         return recipe
-    say(f"{size:,} bytes of training text are too short for {batches.streams} streams: taking {streams}")
+    say(f"{size:,} tokens of training text are too few for {batches.streams} streams: taking {streams}")
     return recipe.replace("batches", streams=streams, accumulate=min(batches.accumulate, streams))
 
 

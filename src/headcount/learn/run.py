@@ -12,11 +12,13 @@ from typing import Any
 
 from headcount import durable
 from headcount import recipe as recipes
-from headcount.errors import RequestError, nearest
+from headcount.errors import DataError, RequestError, nearest
 from headcount.learn import checkpoint, events, lock
 from headcount.measure.figure import Figure
 from headcount.recipe import Recipe
 from headcount.text import corpora
+from headcount.text import tokens as kinds
+from headcount.text.tokens import Tokens
 
 
 class Run:
@@ -28,6 +30,7 @@ class Run:
         self.metrics_file = self.path / "metrics.jsonl"
         self.figures_file = self.path / "figures.jsonl"
         self.best_file = self.path / "best.json"
+        self.tokens_file = self.path / "tokens.json"
         self.checkpoints = self.path / "checkpoints"
 
     def __repr__(self) -> str:
@@ -49,6 +52,24 @@ class Run:
         """The resolved recipe."""
         return recipes.read(self.recipe_file)
 
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens of the run: what they learnt lies beside the recipe, which has its hash."""
+        table = self.recipe.tokens
+        if (same := kinds.fixed(table)) is not None:
+            return same
+        try:
+            found = kinds.read(json.loads(self.tokens_file.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise DataError(
+                f"{self.tokens_file}: {error.strerror}; without it nothing can be read or written"
+            ) from error
+        except ValueError as error:
+            raise DataError(f"{self.tokens_file} is damaged: {error}") from error
+        if found.sha256 != table.sha256:
+            raise DataError(f"{self.tokens_file} is damaged: its hash is not the one in {self.recipe_file}")
+        return found
+
     def held(self) -> AbstractContextManager[None]:
         """Hold the run's lock."""
         return lock.held(self.path)
@@ -57,12 +78,14 @@ class Run:
         """Write the resolved recipe."""
         durable.write_text(self.recipe_file, text)
 
-    def begin(self, text: str) -> None:
+    def begin(self, text: str, tokens: Tokens) -> None:
         """Write the recipe of a new run: from here on the folder is one. If it cannot be, what we made goes."""
         try:
+            if (learnt := tokens.learnt()) is not None:
+                durable.write_json(self.tokens_file, learnt)
             self.write_recipe(text)
         except OSError as error:
-            for ours in (".lock", ".holder.json"):
+            for ours in (".lock", ".holder.json", self.tokens_file.name):
                 (self.path / ours).unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # what was there before stays, and so does the folder around it
                 self.path.rmdir()
@@ -135,7 +158,14 @@ class Run:
 
     def figures(self) -> list[dict[str, Any]]:
         """Every figure ever measured on this run."""
-        return events.read(self.figures_file)
+        return [_as_now(figure) for figure in events.read(self.figures_file)]
+
+
+def _as_now(figure: dict[str, Any]) -> dict[str, Any]:
+    """A figure as it is written now: before there were other kinds, the tokens were a word."""
+    if isinstance(figure["tokens"], str):
+        figure["tokens"] = {"kind": figure["tokens"], "scored": figure["bytes"], "exact": True}
+    return figure
 
 
 def claim(path: Path | None, stem: str) -> Run:

@@ -27,7 +27,7 @@ from headcount.learn.interrupt import Interruption
 from headcount.learn.plan import Plan
 from headcount.learn.run import Run
 from headcount.measure.protocols import measure
-from headcount.measure.sample import Sampling, sample
+from headcount.measure.sample import Sampling, write
 
 SAMPLED, PROMPT = 200, 256
 """Bytes that are drawn after every save, and held-out bytes that are read before: a cold memory copies itself."""
@@ -66,7 +66,7 @@ class Learner:
         nats, after = self._gradients(torch.from_numpy(batch.tokens), before, step / steps)
         largest = self.recipe.optimiser.clip or math.inf
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), largest).item()
-        facts = {"lr": rate, "predictions": batch.predictions}
+        facts = {"lr": rate, "bytes": batch.bytes}
         if not (math.isfinite(nats) and math.isfinite(norm)):
             self.states = before  # weights, moments and state stay as they were
             return {**facts, "skipped": True}
@@ -74,7 +74,8 @@ class Learner:
             group["lr"] = rate
         self.optimiser.step()
         self.states = after
-        return {**facts, "skipped": False, "bits_per_byte": nats / math.log(2), "gradient_norm": norm}
+        bits = nats / math.log(2) * (batch.predictions / batch.bytes)
+        return {**facts, "skipped": False, "bits_per_byte": bits, "gradient_norm": norm}
 
     def _gradients(self, tokens: Tensor, states: Sequence[Any], progress: float) -> tuple[float, list[Any]]:
         """Gradients of the mean over all streams, part by part; the reported nats, and the states after them."""
@@ -114,7 +115,7 @@ def draw_sample(plan: Plan, learner: Learner, step: int, check: Callable[[], Non
     """Bytes that go on from the first of the held-out text, by a generator of their own."""
     how = Sampling(seed=derive_seed(plan.recipe.seed, step, "sample"))
     written = bytearray()
-    for byte in islice(sample(learner.model, prompt_of(plan), how, start=plan.tokens.start), SAMPLED):
+    for byte in islice(write(learner.model, prompt_of(plan), how, plan.tokens), SAMPLED):
         check()
         written.append(byte)
     return bytes(written)
@@ -122,7 +123,7 @@ def draw_sample(plan: Plan, learner: Learner, step: int, check: Callable[[], Non
 
 def prompt_of(plan: Plan) -> bytes:
     """What every sample of a run goes on from."""
-    return plan.held_out()[:PROMPT].tobytes()
+    return plan.held_out.text[:PROMPT].tobytes()
 
 
 class Trainer:
@@ -185,7 +186,7 @@ class Trainer:
         began = time.perf_counter()
         facts = self.learner.learn(self.step, self.steps)
         self.step += 1
-        self.bytes += facts.pop("predictions")
+        self.bytes += facts.pop("bytes")
         self.seconds += time.perf_counter() - began
         if facts.pop("skipped"):
             self.skipped_in_row += 1
@@ -221,9 +222,8 @@ class Trainer:
         began = time.perf_counter()
         measured = measure(
             self.learner.model,
-            self.plan.held_out(),
+            self.plan.held_out,
             self.plan.recipe.evaluate,
-            start=self.plan.tokens.start,
             split="valid",
             check=self._stop_if_asked,
         )
@@ -242,6 +242,7 @@ class Trainer:
             bytes=measured.bytes,
             sha256=measured.sha256,
             protocol=dict(measured.protocol),
+            tokens=dict(measured.tokens),
             seconds=time.perf_counter() - began,
         )
 

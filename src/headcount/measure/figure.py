@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +27,8 @@ class Figure:
     protocol: Mapping[str, Any]
     corpus: Mapping[str, Any]
     """name, split, sha256 of the bytes that were given, their number."""
-    tokens: str
+    tokens: Mapping[str, Any]
+    """Their kind, how many symbols there are, how many were scored, and whether the text can be restored from them."""
     model: Mapping[str, Any]
     """kind, parameters in use, the checkpoint's step and the sha256 of its weights."""
     command: str
@@ -40,6 +42,7 @@ class Figure:
             nats=measured.nats,
             bytes=measured.bytes,
             protocol=measured.protocol,
+            tokens=measured.tokens,
             **rest,
         )
 
@@ -55,9 +58,15 @@ class Figure:
         for name in ("clamp", "stride", "restarts_after"):
             window += f", {name.replace('_', ' ')} {protocol[name]:,}" if protocol.get(name) else ""
         left_out = f", {protocol['not_scored']:,} bytes not scored" if protocol["not_scored"] else ""
+        scored, kind = self.tokens["scored"], self.tokens["kind"]
+        read = ""
+        if kind != "bytes":
+            perplexity = f"perplexity {math.exp(self.nats / scored):,.2f}" if scored else "nothing"
+            read = f" · {scored:,} tokens ({kind}, {self.tokens['vocabulary']:,} symbols): {perplexity}"
+            read += "" if self.tokens["exact"] else "; the text cannot be restored from them"
         step = "" if model["step"] is None else f" step {model['step']:,}"
         return (
             f"{self.value:.4f} {self.unit} · {protocol['name']}: {streams}, segments of {protocol['segment']:,}, "
             f"state {protocol['state']}{window}{left_out} · {corpus['name']} {corpus['split']}, {self.bytes:,} bytes, "
-            f"sha256 {corpus['sha256'][:12]} · {model['kind']}{step}, weights {model['sha256'][:12]}"
+            f"sha256 {corpus['sha256'][:12]}{read} · {model['kind']}{step}, weights {model['sha256'][:12]}"
         )

@@ -6,7 +6,6 @@ comes from the recipe's `[evaluate]` or from the command.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +20,8 @@ from headcount.measure.score import SEGMENT, score_lanes
 from headcount.measure.sliding import score_sliding
 from headcount.models.contract import Model
 from headcount.tables import EvaluateTable
+from headcount.text.encoding import Encoded
 
-Bytes = npt.NDArray[np.uint8]
 Nats = npt.NDArray[np.float64]
 
 
@@ -74,6 +73,9 @@ class Measurement:
     sha256: str
     """Of the text that was given."""
     protocol: Mapping[str, Any]
+    tokens: Mapping[str, Any]
+    """Their kind, how many there are of them, the hash of what they learnt, how many were scored, and whether the text
+    can be restored from them (if not, these bits are not enough to write it down)."""
 
     @property
     def bits_per_byte(self) -> float:
@@ -109,7 +111,7 @@ def context_of(model: Model, how: EvaluateTable) -> int:
 
 
 def require(model: Model, size: int, how: EvaluateTable, *, split: str) -> None:
-    """Refuse what cannot be measured with this model on `size` bytes."""
+    """Refuse what cannot be measured with this model on `size` tokens."""
     protocol = find(how.protocol)
     limits(model, how)
     if protocol.stride is not None:
@@ -125,7 +127,7 @@ def require(model: Model, size: int, how: EvaluateTable, *, split: str) -> None:
         return
     streams = protocol.streams(split, model.heads)
     if size // streams < (1 if protocol.scores_first else 2):
-        raise RequestError(f"{size} bytes are too few for the {streams} streams of protocol {how.protocol}")
+        raise RequestError(f"{size} tokens are too few for the {streams} streams of protocol {how.protocol}")
     longest, segment = model.longest_segment(how.window), how.segment or protocol.segment
     if longest is not None and segment > longest and how.protocol != "carried":
         raise RequestError(f"protocol {how.protocol} feeds segments of {segment}; this model takes {longest} at most")
@@ -133,50 +135,64 @@ def require(model: Model, size: int, how: EvaluateTable, *, split: str) -> None:
 
 def measure(
     model: Model,
-    text: Bytes,
+    text: Encoded,
     how: EvaluateTable,
     *,
-    start: int,
     split: str = "text",
     check: Callable[[], None] = lambda: None,
 ) -> Measurement:
-    """Bits per byte of a text."""
-    require(model, len(text), how, split=split)
+    """Bits per byte of a text: the nats of its tokens over its bytes."""
+    require(model, len(text.ids), how, split=split)
     ways = _slide if find(how.protocol).stride is not None else _carry
-    pieces, facts = ways(model, text, how, start=start, split=split, check=check)
+    pieces, left_out, facts = ways(model, text, how, split=split, check=check)
     nats, count = 0.0, 0
     for piece in pieces:
         nats += float(piece.sum())
         count += piece.size
-    facts = {"name": how.protocol, **facts, "not_scored": len(text) - count}
-    return Measurement(nats, count, hashlib.sha256(text.data).hexdigest(), facts)
+    facts = {"name": how.protocol, **facts, "not_scored": left_out}
+    kind = text.tokens
+    tokens = {"kind": kind.kind, "vocabulary": kind.vocabulary, "sha256": kind.sha256, "scored": count}
+    return Measurement(nats, text.bytes - left_out, text.sha256, facts, {**tokens, "exact": text.exact})
 
 
-Way = tuple[Iterator[Nats], dict[str, Any]]
+Way = tuple[Iterator[Nats], int, dict[str, Any]]
+"""Nats as they come, the bytes that are left out, and what the protocol says of itself."""
 
 
-def _carry(model: Model, text: Bytes, how: EvaluateTable, *, start: int, split: str, check: Callable[[], None]) -> Way:
+def _carry(model: Model, text: Encoded, how: EvaluateTable, *, split: str, check: Callable[[], None]) -> Way:
     """Streams with carried state."""
     protocol, given = find(how.protocol), limits(model, how)
     streams = protocol.streams(split, model.heads)
-    length, longest = len(text) // streams, model.longest_segment(how.window)
+    length, longest = len(text.ids) // streams, model.longest_segment(how.window)
     segment = how.segment or protocol.segment
     segment = min(segment, longest or segment)
-    lanes = text[: streams * length].reshape(streams, length)
-    first = start if protocol.scores_first else None
+    lanes = text.ids[: streams * length].reshape(streams, length)
+    first = text.tokens.start if protocol.scores_first else None
     pieces = score_lanes(model, lanes, start=first, limits=given, segment=segment, check=check)
     window = how.window if how.window is not None else getattr(model.config, "window", None)
     restarts = model.restarts_after and min(model.restarts_after, how.window or model.restarts_after)
-    return pieces, {
-        "streams": streams,
-        "segment": segment,
-        "window": None if restarts else window,
-        "window_rule": given.get("rule") or getattr(model.config, "window_rule", None),
-        **_clamp(model, how),
-        **({"restarts_after": restarts} if restarts else {}),
-        "state": "carried",
-        "cold_starts": streams,
-    }
+    return (
+        pieces,
+        _left_out(text, streams, length, protocol.scores_first),
+        {
+            "streams": streams,
+            "segment": segment,
+            "window": None if restarts else window,
+            "window_rule": given.get("rule") or getattr(model.config, "window_rule", None),
+            **_clamp(model, how),
+            **({"restarts_after": restarts} if restarts else {}),
+            "state": "carried",
+            "cold_starts": streams,
+        },
+    )
+
+
+def _left_out(text: Encoded, streams: int, length: int, scores_first: bool) -> int:
+    """Bytes of the tokens that are not scored: what a division leaves over, and first tokens that are only fed."""
+    places = np.arange(streams * length, len(text.ids))
+    if not scores_first:
+        places = np.concatenate([np.arange(streams) * length, places])
+    return text.bytes_of(text.ids[places], None if text.spans is None else text.spans[places])
 
 
 def _clamp(model: Model, how: EvaluateTable) -> dict[str, int]:
@@ -185,18 +201,23 @@ def _clamp(model: Model, how: EvaluateTable) -> dict[str, int]:
     return {"clamp": clamp} if clamp else {}
 
 
-def _slide(model: Model, text: Bytes, how: EvaluateTable, *, start: int, split: str, check: Callable[[], None]) -> Way:
+def _slide(model: Model, text: Encoded, how: EvaluateTable, *, split: str, check: Callable[[], None]) -> Way:
     """Windows, each from an empty state."""
     stride, context = find(how.protocol).stride or 1, context_of(model, how)
     given = limits(model, how)
-    pieces = score_sliding(model, text, start=start, context=context, stride=stride, limits=given, check=check)
-    return pieces, {
-        "streams": 1,
-        "segment": context,
-        "window": context,
-        "window_rule": "sliding",
-        "stride": stride,
-        **_clamp(model, how),
-        "state": "recomputed",
-        "cold_starts": 1 + max(0, -(-(len(text) - context) // stride)),
-    }
+    start, slides = text.tokens.start, {"context": context, "stride": stride}
+    pieces = score_sliding(model, text.ids, start=start, **slides, limits=given, check=check)
+    return (
+        pieces,
+        0,
+        {
+            "streams": 1,
+            "segment": context,
+            "window": context,
+            "window_rule": "sliding",
+            "stride": stride,
+            **_clamp(model, how),
+            "state": "recomputed",
+            "cold_starts": 1 + max(0, -(-(len(text.ids) - context) // stride)),
+        },
+    )

@@ -1,11 +1,11 @@
-"""Generation: one byte after another, the same bytes for the same seed.
+"""Generation: one token after another, the same bytes for the same seed.
 
-A byte costs one byte's work: the state holds what was read, nothing is fed twice, the window is not copied.
+A token costs one token's work: the state holds what was read, nothing is fed twice, the window is not copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,18 +15,19 @@ import torch
 from headcount.errors import RequestError
 from headcount.measure.score import SEGMENT, in_use
 from headcount.models.contract import Model
+from headcount.text.symbols import Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the next byte is drawn."""
+    """How the next token is drawn."""
 
     temperature: float = 1.0
-    """0 takes the likeliest byte."""
+    """0 takes the likeliest."""
     top_k: int | None = None
-    """Only the k likeliest bytes."""
+    """Only the k likeliest."""
     top_p: float | None = None
-    """Only the likeliest bytes that together have this probability."""
+    """Only the likeliest that together have this probability."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -41,8 +42,8 @@ class Sampling:
 
 
 @torch.inference_mode()
-def sample(model: Model, prompt: bytes, how: Sampling, *, start: int) -> Iterator[int]:
-    """An endless stream of bytes that go on from the prompt.
+def sample(model: Model, prompt: Sequence[int], how: Sampling, *, start: int) -> Iterator[int]:
+    """An endless stream of symbols that go on from the prompt.
 
     A model that begins a new window when its own is full would forget everything there: it is given the last half of
     what it read, in a fresh state, instead.
@@ -62,11 +63,23 @@ def sample(model: Model, prompt: bytes, how: Sampling, *, start: int) -> Iterato
                 hidden, state = model(piece, state)
             fed += len(pending)
             log_probs = model.head.log_probs(hidden[:, -1:])[0, 0].double().cpu().numpy()
-            byte = choose(log_probs, how, draw.random())
-            yield byte
-            pending = [byte]
+            symbol = choose(log_probs, how, draw.random())
+            yield symbol
+            pending = [symbol]
             if full:
-                recent.append(byte)
+                recent.append(symbol)
+
+
+def write(model: Model, prompt: bytes, how: Sampling, tokens: Tokens) -> Iterator[int]:
+    """An endless stream of bytes that go on from the prompt.
+
+    The prompt is cut into tokens as it is: a word that it breaks off is not gone on with, but followed.
+    """
+    given = tokens.encode(prompt).tolist()
+    before = given[-1] if given else tokens.start
+    for symbol in sample(model, given, how, start=tokens.start):
+        yield from tokens.spelled(before)[symbol]
+        before = symbol
 
 
 def choose(log_probs: npt.NDArray[np.float64], how: Sampling, uniform: float) -> int:

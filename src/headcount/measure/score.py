@@ -1,4 +1,4 @@
-"""Nats for every byte: the primitive below every figure.
+"""Nats for every token: the primitive below every figure.
 
 A text of any length is fed in segments with carried state, in constant memory. How it is cut does not change the
 result for models whose window is exact.
@@ -18,7 +18,6 @@ import torch
 from headcount.layers.products import fast_products
 from headcount.models.contract import Model
 
-Bytes = npt.NDArray[np.uint8]
 Nats = npt.NDArray[np.float64]
 Symbols = npt.NDArray[np.integer[Any]]
 SEGMENT = 512
@@ -40,16 +39,16 @@ def in_use(model: Model) -> Iterator[None]:
 @torch.inference_mode()
 def score_lanes(
     model: Model,
-    lanes: Bytes,
+    lanes: Symbols,
     *,
     start: int | None,
     limits: Mapping[str, Any] = MappingProxyType({}),
     segment: int = SEGMENT,
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[Nats]:
-    """Nats of every byte of B lanes of equal length, a B × T piece at a time, every lane from an empty state.
+    """Nats of every token of B lanes of equal length, a B × T piece at a time, every lane from an empty state.
 
-    `start` is the symbol that every lane comes after; None feeds a lane's first byte without scoring it, as the papers
+    `start` is the symbol that every lane comes after; None feeds a lane's first token without scoring it, as the papers
     do. `limits` go to the model's own `start`. `check` is called before each piece and stops the scoring by raising.
     """
     segment = min(segment, model.longest_segment(limits.get("window")) or segment)
@@ -68,8 +67,8 @@ def score_lanes(
             before = targets[:, -1:]
 
 
-def score(model: Model, text: Bytes, *, start: int) -> Iterator[Nats]:
-    """Nats of every byte of one text, a piece at a time: N bytes are N predictions."""
+def score(model: Model, text: Symbols, *, start: int) -> Iterator[Nats]:
+    """Nats of every token of one text, a piece at a time: N tokens are N predictions."""
     for piece in score_lanes(model, text[None], start=start):
         yield piece[0]
 
@@ -107,21 +106,3 @@ def score_rows(model: Model, inputs: Symbols, targets: Symbols) -> Nats:
             for first in range(0, len(inputs), at_once)
         ]
     )
-
-
-@torch.inference_mode()
-def likeliest(model: Model, text: Bytes, *, start: int, count: int = 10) -> tuple[Nats, npt.NDArray[np.int64], Nats]:
-    """Nats of every byte of a short text (N), the likeliest symbols at its place (N × count), and their nats."""
-    segment = min(SEGMENT, model.longest_segment() or SEGMENT)
-    device = next(model.parameters()).device
-    state = model.start(1)
-    inputs = np.concatenate([[start], text[:-1].astype(np.int64)])[None]
-    pieces = []
-    with in_use(model):
-        for begin in range(0, len(text), segment):
-            hidden, state = model(torch.from_numpy(inputs[:, begin : begin + segment]).to(device), state)
-            pieces.append(-model.head.log_probs(hidden)[0].double().cpu())
-    nats = torch.cat(pieces)
-    lowest = nats.topk(count, dim=1, largest=False)
-    own = nats.gather(1, torch.from_numpy(text.astype(np.int64))[:, None])[:, 0]
-    return own.numpy(), lowest.indices.numpy(), lowest.values.numpy()

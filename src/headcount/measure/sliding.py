@@ -18,14 +18,14 @@ import torch
 from headcount.measure.score import FED_AT_ONCE, score_last
 from headcount.models.contract import Model
 
-Bytes = npt.NDArray[np.uint8]
+Symbols = npt.NDArray[np.integer[Any]]
 Nats = npt.NDArray[np.float64]
 
 
 @torch.inference_mode()
 def score_sliding(
     model: Model,
-    text: Bytes,
+    text: Symbols,
     *,
     start: int,
     context: int,

@@ -82,16 +82,12 @@ def scale(low: str, high: str, *, signed: bool = False) -> str:
 def expectations(
     text: bytes,
     bits: npt.NDArray[np.float64],
-    symbols: Sequence[Sequence[int]],
-    costs: npt.NDArray[np.float64],
+    expected: Sequence[Sequence[tuple[int, float]]],
 ) -> dict[str, Any]:
     """For the page's script: every byte's name and bits, and the likeliest bytes there as numbers and per mille."""
     return {
         "names": [name_of(bytes([byte])) for byte in range(256)],
         "bytes": list(text),
         "bits": [round(float(b), 2) for b in bits],
-        "candidates": [
-            [[int(s), round(1000 * 2.0 ** -float(c), 1)] for s, c in zip(row, cost, strict=True)]
-            for row, cost in zip(symbols, costs, strict=True)
-        ],
+        "candidates": [[[byte, round(1000 * share, 1)] for byte, share in row] for row in expected],
     }

@@ -119,8 +119,8 @@ def _held_out(run: Run, of: str, data: dict[str, Any]) -> list[Section]:
 
 def heat_section(lm: LanguageModel, text: bytes, title: str, data: dict[str, Any]) -> Section:
     """A text coloured by bits, with what was expected instead."""
-    bits, symbols, costs = lm.likeliest(text)
-    data["expected"].append(heat.expectations(text, bits, symbols.tolist(), costs))
+    bits, expected = lm.likeliest(text)
+    data["expected"].append(heat.expectations(text, bits, expected))
     number = len(data["expected"]) - 1
     body = (
         f'<div class="heated" data-expected="{number}">{heat.coloured(text, bits)}'

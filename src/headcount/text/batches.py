@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headcount.tables import BatchesTable
+from headcount.text.encoding import Encoded
 
-Bytes = npt.NDArray[np.uint8]
 Tokens = npt.NDArray[np.int64]
 MOST_COUNTED = 5_000_000
 """Segments of drawn length are counted one by one; more than these would take minutes."""
@@ -30,20 +30,24 @@ class Batch:
     fresh: bool
     """The segment begins the lanes: the state before it is empty."""
     predictions: int
-    """How many bytes the step learns from."""
+    """How many tokens the step learns from."""
+    bytes: int
+    """How many bytes of the text these stand for."""
 
 
 class Segments:
     """Carried streams: step n continues where step n - 1 ended."""
 
-    def __init__(self, text: Bytes, table: BatchesTable, *, seed: int = 0, start: int = 10, lookahead: int = 1) -> None:
-        lane = len(text) // table.streams
+    def __init__(self, text: Encoded, table: BatchesTable, *, seed: int = 0, lookahead: int = 1) -> None:
+        lane = len(text.ids) // table.streams
         self.beyond = lookahead - 1
         self.length = lane - self.beyond
         if self.length < 1:
-            raise ValueError(f"{len(text)} bytes cannot make {table.streams} streams")
-        self.lanes = text[: lane * table.streams].reshape(table.streams, lane)
-        self.segment, self.lengths, self.seed, self.start = table.segment, table.lengths, seed, start
+            raise ValueError(f"{len(text.ids)} tokens cannot make {table.streams} streams")
+        shape, used = (table.streams, lane), lane * table.streams
+        self.text, self.lanes = text, text.ids[:used].reshape(shape)
+        self.spans = None if text.spans is None else text.spans[:used].reshape(shape)
+        self.segment, self.lengths, self.seed = table.segment, table.lengths, seed
         self._step, self._place = 0, 0  # a memo of where step `_step` begins
 
     def at(self, step: int) -> Batch:
@@ -52,9 +56,11 @@ class Segments:
         end = min(begin + self._drawn(step), self.length)
         tokens = self.lanes[:, max(0, begin - 1) : end + self.beyond].astype(np.int64)
         if begin == 0:
-            first = np.full((len(self.lanes), 1), self.start, dtype=np.int64)
+            first = np.full((len(self.lanes), 1), self.text.tokens.start, dtype=np.int64)
             tokens = np.concatenate([first, tokens], axis=1)
-        return Batch(tokens, begin == 0, len(self.lanes) * (end - begin))
+        learnt = self.lanes[:, begin:end]
+        read = self.text.bytes_of(learnt, None if self.spans is None else self.spans[:, begin:end])
+        return Batch(tokens, begin == 0, learnt.size, read)
 
     def steps_in(self, epochs: float) -> int:
         """How many steps it takes to read the lanes `epochs` times."""
@@ -104,21 +110,23 @@ class Segments:
 
 
 class Windows:
-    """Pieces from random places, each from an empty state; a piece's first byte is fed, not predicted."""
+    """Pieces from random places, each from an empty state; a piece's first token is fed, not predicted."""
 
-    def __init__(self, text: Bytes, table: BatchesTable, *, seed: int = 0, lookahead: int = 1) -> None:
+    def __init__(self, text: Encoded, table: BatchesTable, *, seed: int = 0, lookahead: int = 1) -> None:
         self.text, self.seed, self.beyond = text, seed, lookahead
-        self.count, self.segment = table.streams, min(table.segment, len(text) - lookahead)
+        self.count, self.segment = table.streams, min(table.segment, len(text.ids) - lookahead)
         if self.segment < 1:
-            raise ValueError(f"{len(text)} bytes are too few for a window")
+            raise ValueError(f"{len(text.ids)} tokens are too few for a window")
 
     def at(self, step: int) -> Batch:
         """What step `step` (counted from 0) reads."""
         size = self.segment + self.beyond
-        places = np.random.default_rng([self.seed, step]).integers(0, len(self.text) - size + 1, self.count)
-        tokens = self.text[places[:, None] + np.arange(size)].astype(np.int64)
-        return Batch(tokens, True, self.count * self.segment)
+        first = np.random.default_rng([self.seed, step]).integers(0, len(self.text.ids) - size + 1, self.count)
+        places = first[:, None] + np.arange(size)
+        tokens, learnt = self.text.ids[places], places[:, 1 : self.segment + 1]
+        read = self.text.bytes_of(self.text.ids[learnt], None if self.text.spans is None else self.text.spans[learnt])
+        return Batch(tokens.astype(np.int64), True, learnt.size, read)
 
     def steps_in(self, epochs: float) -> int:
-        """How many steps read as many bytes as `epochs` passes."""
-        return max(1, round(epochs * len(self.text) / (self.count * self.segment)))
+        """How many steps read as many tokens as `epochs` passes."""
+        return max(1, round(epochs * len(self.text.ids) / (self.count * self.segment)))

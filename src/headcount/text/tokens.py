@@ -1,34 +1,87 @@
-"""How bytes become tokens. A token kind says how many symbols there are and what a stream begins after."""
+"""The kinds of token by name: learnt from a training split, or read back from where a model keeps them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from headcount.errors import RequestError
+from headcount import durable
+from headcount.errors import DataError, RequestError
 from headcount.tables import TokensTable
+from headcount.text.cache import making
+from headcount.text.characters import Characters, Text8Characters
+from headcount.text.encoding import text_sha256
+from headcount.text.progress import say
+from headcount.text.symbols import Bytes, LegacyTxl, Text, Tokens
+from headcount.text.wordpieces import DEFAULT_VOCABULARY, Wordpieces
+from headcount.text.words import Words
 
-Array = npt.NDArray[np.uint8]
+__all__ = ["Bytes", "Tokens", "described", "expected_vocabulary", "find", "fixed", "read"]
+
+LEARNT: Mapping[str, type[Characters | Words | Wordpieces]] = {
+    "characters": Characters,
+    "words": Words,
+    "wordpieces": Wordpieces,
+}
+SAID_FROM = 10_000_000
+"""Bytes from which on learning takes long enough to be announced."""
 
 
-@dataclass(frozen=True)
-class Bytes:
-    """Every byte is a token: any text is legal, nothing is unknown, and tokens are bytes."""
-
-    kind: str = "bytes"
-    vocabulary: int = 256
-    start: int = 10
-    """Every stream begins after a newline, so that its first byte has a probability too."""
-
-    def encode(self, text: bytes) -> Array:
-        """The tokens of a text."""
-        return np.frombuffer(text, dtype=np.uint8)
+def fixed(table: TokensTable) -> Tokens | None:
+    """The tokens that a recipe names, if they are the same for every corpus."""
+    if table.kind == "bytes":
+        return Bytes()
+    if table.kind == "legacy-txl":
+        return LegacyTxl()
+    return Text8Characters() if table.alphabet == "text8" else None
 
 
-def find(table: TokensTable) -> Bytes:
-    """The tokens that a recipe names."""
-    if table.kind != "bytes":
-        raise RequestError(f"tokens.kind = {table.kind!r} is not built yet: only bytes are")
-    return Bytes()
+def expected_vocabulary(table: TokensTable) -> int:
+    """How many symbols a recipe's tokens will be; of kinds that take all there are, the fewest, before any corpus."""
+    if (same := fixed(table)) is not None:
+        return same.vocabulary
+    return table.vocabulary or (DEFAULT_VOCABULARY if table.kind == "wordpieces" else 256)
+
+
+def find(table: TokensTable, text: Text) -> Tokens:
+    """The tokens that a recipe names: those that are learnt, from a training split; kept in the cache by its hash."""
+    if (same := fixed(table)) is not None:
+        return same
+    kind = LEARNT[table.kind]
+    most = f"-{table.vocabulary}" if table.vocabulary else ""
+    with making(f"tokens-{table.kind}{most}-{text_sha256(text)[:24]}.json") as kept:
+        try:
+            return read(json.loads(kept.read_text()))
+        except (OSError, ValueError, KeyError, TypeError, DataError):
+            if len(text) >= SAID_FROM:
+                say(f"learning {table.kind} from {len(text) / 1e6:,.0f} MB")
+            tokens = kind.learn(text, table.vocabulary)
+            durable.write_json(kept, dict(tokens.learnt()))
+            return tokens
+
+
+def described(tokens: Tokens) -> Mapping[str, Any]:
+    """All there is to know of tokens, as plain data."""
+    same = {"kind": tokens.kind, **({"alphabet": "text8"} if isinstance(tokens, Text8Characters) else {})}
+    return tokens.learnt() or same
+
+
+def read(learnt: Mapping[str, Any]) -> Tokens:
+    """Tokens from what `described` or `learnt` gave."""
+    try:
+        if learnt["kind"] in ("bytes", "legacy-txl"):
+            return Bytes() if learnt["kind"] == "bytes" else LegacyTxl()
+        if learnt.get("alphabet") == "text8":
+            return Text8Characters()
+        if learnt["kind"] == "characters":
+            return Characters(learnt["beyond"])
+        if learnt["kind"] == "words":
+            return Words.of(learnt)
+        if learnt["kind"] == "wordpieces":
+            return Wordpieces(learnt["merges"])
+    except RequestError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise DataError(f"the tokens are damaged: {error!r}") from error
+    raise DataError(f"the tokens are damaged: there is no kind {learnt['kind']!r}")

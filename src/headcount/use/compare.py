@@ -48,8 +48,9 @@ class Group:
 def compare(paths: Sequence[str]) -> list[Group]:
     """The runs in groups: the one with the most runs first, and runs without a figure last.
 
-    Figures are comparable when the hash of the scored bytes, the denominator, and whether the model adapts at test
-    time agree. A run's newest figure of each kind counts; a run stands in the largest group it has a figure for.
+    Figures are comparable when the hash of the scored bytes, the denominator, whether the model adapts at test time
+    and whether the text can be restored from the tokens agree. A run's newest figure of each kind counts; a run stands
+    in the largest group it has a figure for.
     """
     if len(set(paths)) < len(paths):
         raise RequestError("a run is named twice")
@@ -73,13 +74,13 @@ def compare(paths: Sequence[str]) -> list[Group]:
     return groups
 
 
-Key = tuple[str, int, str, bool]
+Key = tuple[str, int, str, bool, bool]
 
 
 def _newest(run: Run) -> dict[Key, dict[str, Any]]:
     """A run's newest figure of every comparable kind."""
     return {
-        (f["corpus"]["sha256"], f["bytes"], f["unit"], f["protocol"].get("adapts", False)): f
+        (f["corpus"]["sha256"], f["bytes"], f["unit"], f["protocol"].get("adapts", False), f["tokens"]["exact"]): f
         for f in run.figures()
         if "curve" not in f["protocol"]
     }
@@ -103,6 +104,8 @@ def _difference(one: dict[str, Any], other: dict[str, Any] | None) -> str:
         parts.append(f"in {other['unit']}")
     if one["protocol"].get("adapts", False) != other["protocol"].get("adapts", False):
         parts.append("one adapts while it is measured, the other does not")
+    if one["tokens"]["exact"] != other["tokens"]["exact"]:
+        parts.append("from the tokens of one the text can be restored, from the other's not")
     return "; ".join(parts)
 
 

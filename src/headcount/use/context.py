@@ -118,6 +118,7 @@ def gather(paths: Sequence[str], asked: Asked, *, checkpoint: str | None = None,
     models = tuple(load(path, checkpoint=checkpoint, device=device) for path in paths)
     found: list[tuple[str, str, Bytes, str]] = []
     for lm in models:
+        lm.require_bytes("how much context is used")
         name, split, text = lm.source(asked.text, asked.split)
         text = text[: asked.limit]
         found.append((name, split, text, hashlib.sha256(text.data).hexdigest()))

@@ -12,7 +12,7 @@ from headcount.learn.run import Run
 from headcount.models import configure
 from headcount.models.contract import Part
 from headcount.recipe import Recipe, read
-from headcount.text.tokens import Bytes
+from headcount.text.tokens import expected_vocabulary
 from headcount.use import pack, recipe_files
 
 
@@ -37,7 +37,7 @@ def describe(what: str) -> dict[str, Any]:
 
 def outline_of(run: Run) -> tuple[Part, ...]:
     """The layers of a run's model."""
-    cls, config = configure(run.recipe.model, Bytes().vocabulary)
+    cls, config = configure(run.recipe.model, expected_vocabulary(run.recipe.tokens))
     with torch.device("meta"):
         return cls(config).outline()
 
@@ -45,7 +45,7 @@ def outline_of(run: Run) -> tuple[Part, ...]:
 def _of_recipe(recipe: Recipe) -> dict[str, Any]:
     """Counted with the vocabulary that was published, if one was: training uses the tokens' own."""
     published = vars(recipe.published) if recipe.published else {}
-    vocabulary = published.get("vocabulary") or Bytes().vocabulary
+    vocabulary = published.get("vocabulary") or expected_vocabulary(recipe.tokens)
     facts = _of_model(recipe.model, vocabulary, recipe.batches.segment)
     if recipe.published:
         facts["published"] = {key: value for key, value in published.items() if value is not None}

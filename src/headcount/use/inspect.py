@@ -54,6 +54,7 @@ class Unit:
 
 def heads(lm: LanguageModel, text: bytes) -> list[Head]:
     """Where every head looks at every byte of a text."""
+    lm.require_bytes("inspect")
     if not lm.model.heads:
         raise RequestError(f"{lm.path} has no attention: there is nothing to see")
     pieces = _weights(lm, text)
@@ -107,6 +108,7 @@ def _copied(text: bytes, places: list[list[tuple[int, float]]]) -> list[Span]:
 @torch.inference_mode()
 def units(lm: LanguageModel, text: bytes) -> list[Unit]:
     """For every simple feature the units that follow it best, strongest first; each unit once."""
+    lm.require_bytes("inspect")
     device = next(lm.model.parameters()).device
     state, course = lm.model.start(1), []
     for byte in (lm.tokens.start, *text):

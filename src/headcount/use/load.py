@@ -6,6 +6,7 @@ import dataclasses
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -20,26 +21,26 @@ from headcount.learn.resume import differences
 from headcount.learn.run import Run
 from headcount.measure.figure import Figure
 from headcount.measure.protocols import Measurement, measure
-from headcount.measure.sample import Sampling, sample
-from headcount.measure.score import likeliest, score
+from headcount.measure.sample import Sampling, write
+from headcount.measure.spelled import likeliest_bytes, score_bytes
 from headcount.models import configure
 from headcount.models.contract import Model, count_parameters
 from headcount.recipe import check_table
 from headcount.tables import EvaluateTable
 from headcount.text import corpora
-from headcount.text.tokens import Bytes
+from headcount.text import tokens as kinds
+from headcount.text.encoding import encode
+from headcount.text.tokens import Bytes, Tokens
 from headcount.use import pack
 
 
 class LanguageModel:
     """A finished model, where it came from, and what one does with it."""
 
-    def __init__(self, model: Model, kind: str, path: Path, facts: dict[str, Any], run: Run | None = None) -> None:
-        self.model = model.eval()
-        self.kind, self.path, self.run = kind, path, run
-        self.facts = facts
-        """`step` of the checkpoint and `sha256` of its weights."""
-        self.tokens = Bytes()
+    def __init__(self, saved: Saved, path: Path, device: str, run: Run | None = None) -> None:
+        self.model = saved.model.finished().to(device).eval()
+        self.kind, self.facts, self.tokens = saved.kind, saved.facts, saved.tokens
+        self.path, self.run = path, run
 
     def __repr__(self) -> str:
         return f"LanguageModel({self.kind}, {count_parameters(self.model):,} parameters, from {str(self.path)!r})"
@@ -53,17 +54,14 @@ class LanguageModel:
 
     def score_pieces(self, text: npt.NDArray[np.uint8]) -> Iterator[npt.NDArray[np.float64]]:
         """The same a piece at a time, for texts of any length."""
-        for nats in score(self.model, text, start=self.tokens.start):
+        for nats in score_bytes(self.model, encode(text, self.tokens)):
             yield nats / math.log(2)
 
-    def likeliest(
-        self, text: bytes, count: int = 10
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Bits for every byte, and at every place the likeliest bytes and their bits (N × count each)."""
-        nats, symbols, costs = likeliest(
-            self.model, np.frombuffer(text, dtype=np.uint8), start=self.tokens.start, count=count
-        )
-        return nats / math.log(2), symbols, costs / math.log(2)
+    def likeliest(self, text: bytes, count: int = 10) -> tuple[npt.NDArray[np.float64], list[list[tuple[int, float]]]]:
+        """Bits for every byte, and at every place the likeliest bytes with their probabilities, the likeliest first."""
+        source = encode(np.frombuffer(text, dtype=np.uint8), self.tokens)
+        nats, expected = likeliest_bytes(self.model, source, count)
+        return nats / math.log(2), expected
 
     def evaluate(
         self,
@@ -85,7 +83,7 @@ class LanguageModel:
         for key, value in vars(table).items():
             command += [f"--{key}", str(value)] if value is not None else []
         command += ["--checkpoint", str(self.facts["step"])] if self.run else []
-        measured = measure(self.model, source[: table.limit], table, start=self.tokens.start, split=split)
+        measured = measure(self.model, encode(source[: table.limit], self.tokens), table, split=split)
         if curve is not None:
             measured = dataclasses.replace(measured, protocol={**measured.protocol, "curve": curve})
         return self.keep_figure(measured, name, split, command)
@@ -104,7 +102,6 @@ class LanguageModel:
         figure = Figure.of(
             measured,
             corpus={"name": corpus, "split": split, "sha256": measured.sha256, "bytes": given},
-            tokens=self.tokens.kind,
             model=self.describe(),
             command=shlex.join(command),
         )
@@ -146,29 +143,45 @@ class LanguageModel:
             raise TypeError(f"generate takes bytes, not {type(prompt).__name__}")
         if length < 0:
             raise RequestError(f"--bytes {length}: must not be negative")
-        written = islice(sample(self.model, prompt, Sampling(**how), start=self.tokens.start), length)
+        written = islice(write(self.model, bytes(prompt), Sampling(**how), self.tokens), length)
         return written if stream else bytes(written)
 
     def save(self, path: str | Path) -> None:
         """Pack the model into one file that `load` and every command take."""
-        pack.write(Path(path), self.model, {"kind": self.kind, "tokens": self.tokens.kind, "facts": self.facts})
+        about = {"kind": self.kind, "tokens": kinds.described(self.tokens), "facts": self.facts}
+        pack.write(Path(path), self.model, about)
+
+    def require_bytes(self, what: str) -> None:
+        """Refuse what is only defined for models of bytes."""
+        if not isinstance(self.tokens, Bytes):
+            raise RequestError(f"{what} is of models of bytes: the tokens of {self.path} are {self.tokens.kind}")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A model as it was saved, and what belongs to it."""
+
+    model: Model
+    kind: str
+    facts: dict[str, Any]
+    """`step` of the checkpoint and `sha256` of its weights."""
+    tokens: Tokens
 
 
 def load(path: str | Path, *, checkpoint: str | int | None = None, device: str | None = None) -> LanguageModel:
     """The model of a run (its best checkpoint, else the last) or of a packed file."""
     path = Path(path)
     where = devices.choose(device).name
-    model, kind, facts = read_model(path, None if checkpoint is None else str(checkpoint))
-    run = None if path.is_file() else Run(path)
-    return LanguageModel(model.finished().to(where), kind, path, facts, run)
+    saved = read_model(path, None if checkpoint is None else str(checkpoint))
+    return LanguageModel(saved, path, where, None if path.is_file() else Run(path))
 
 
-def read_model(path: Path, which: str | None = None) -> tuple[Model, str, dict[str, Any]]:
-    """A model as it was saved, its kind, and the step and hash of its weights."""
+def read_model(path: Path, which: str | None = None) -> Saved:
+    """The model of a checkpoint or of a packed file."""
     if path.is_file():
         if which is not None:
             raise RequestError(f"--checkpoint {which}: {path} is a packed model and has no checkpoints")
-        return pack.read(path)
+        return Saved(*pack.read(path))
     run = Run.existing(path)
     step = run.choose(which)
     saved = checkpoints.read(run.checkpoints, step)
@@ -176,7 +189,8 @@ def read_model(path: Path, which: str | None = None) -> tuple[Model, str, dict[s
     changed = differences({"model": dict(run.recipe.to_dict()["model"])}, {"model": table})
     if changed:
         raise RequestError(f"{run.recipe_file} is not the recipe that this run was trained with: {'; '.join(changed)}")
-    cls, config = configure(table, Bytes().vocabulary)
+    tokens = run.tokens
+    cls, config = configure(table, tokens.vocabulary)
     model = cls.blank(config)
     model.load_state_dict(dict(saved.model))
-    return model, table["kind"], {"step": step, "sha256": saved.model_sha256}
+    return Saved(model, table["kind"], {"step": step, "sha256": saved.model_sha256}, tokens)

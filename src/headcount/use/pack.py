@@ -20,6 +20,8 @@ from headcount import durable
 from headcount.errors import DataError, RequestError
 from headcount.models import configure
 from headcount.models.contract import Model
+from headcount.text import tokens as kinds
+from headcount.text.tokens import Tokens
 
 KEY = "headcount"
 FORMAT = 1
@@ -37,8 +39,8 @@ def write(path: Path, model: Model, about: Mapping[str, Any]) -> None:
         raise RequestError(f"cannot write {path}: {error.strerror}") from error
 
 
-def read(path: Path) -> tuple[Model, str, dict[str, Any]]:
-    """A packed model, verified: the model, its kind, and the facts it was packed with."""
+def read(path: Path) -> tuple[Model, str, dict[str, Any], Tokens]:
+    """A packed model, verified: the model, its kind, the facts it was packed with, and its tokens."""
     header = read_header(path)
     try:
         with safetensors.safe_open(path, framework="pt") as file:
@@ -50,7 +52,8 @@ def read(path: Path) -> tuple[Model, str, dict[str, Any]]:
         model.load_state_dict(tensors)
     except (*_UNREADABLE, RuntimeError, RequestError) as error:
         raise DataError(f"{path} is not a model packed by headcount, or is damaged: {error}") from error
-    return model, header["kind"], header["facts"]
+    told = header["tokens"]  # a word, before there were kinds that learn
+    return model, header["kind"], header["facts"], kinds.read({"kind": told} if isinstance(told, str) else told)
 
 
 def read_header(path: Path) -> dict[str, Any]:

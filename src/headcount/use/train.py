@@ -30,7 +30,7 @@ from headcount.models import configure
 from headcount.models.contract import count_parameters
 from headcount.recipe import Recipe
 from headcount.text import corpora
-from headcount.text.tokens import Bytes
+from headcount.text.tokens import Tokens
 from headcount.use import load, recipe_files
 
 
@@ -60,7 +60,7 @@ def train(
         request = _request_of(what, overrides, weights)
         chosen = devices.choose(device)
         if minutes is None:
-            plan = settle(request.recipe(None), say)
+            plan = settle(request.recipe(None), say, tokens=request.tokens)
         else:
             plan = _plan_for_minutes(request, minutes, chosen, interruption)
         interruption.check()
@@ -68,7 +68,7 @@ def train(
         with folder.held():
             if folder.recipe_file.exists():
                 raise BusyError(f"{folder.path} was begun by another process just now")
-            folder.begin(recipes.to_toml(plan.recipe, plan.model.Config))
+            folder.begin(recipes.to_toml(plan.recipe, plan.model.Config), plan.tokens)
             _fit(folder, plan, chosen, interruption, weights=weights)
             _final_figure(folder)
     return folder
@@ -95,13 +95,13 @@ def resume(path: str | Path, *, steps: int | None = None, device: str | None = N
             log({"event": "rescheduled", "at": done, "steps": steps})
             log.flush(to_disk=True)
             longer = run.recipe.replace("train", steps=steps)
-            run.write_recipe(recipes.to_toml(longer, configure(longer.model, Bytes().vocabulary)[0].Config))
+            run.write_recipe(recipes.to_toml(longer, configure(longer.model, run.tokens.vocabulary)[0].Config))
         if saved is not None and resuming.is_finished(run, saved):
             say(f"{path} is finished: {done:,} steps; headcount resume {path} --steps N trains longer")
             if not run.figures():  # it was killed between its last evaluation and its figure
                 _final_figure(run)
             return run
-        _fit(run, settle(run.recipe, say), chosen, interruption, saved=saved)
+        _fit(run, settle(run.recipe, say, tokens=run.tokens), chosen, interruption, saved=saved)
         _final_figure(run)
     return run
 
@@ -113,10 +113,10 @@ def _final_figure(run: Run) -> None:
     if event is None:
         return
     lm = load.load(run.path, device="cpu")
-    measured = Measurement(event["nats"], event["bytes"], event["sha256"], event["protocol"])
+    measured = Measurement(event["nats"], event["bytes"], event["sha256"], event["protocol"], event["tokens"])
     command = ["headcount", "evaluate", str(run.path), "--split", "valid"]
     if run.recipe.evaluate.limit is not None:
-        command += ["--limit", str(event["bytes"] + event["protocol"]["not_scored"])]
+        command += ["--limit", str(run.recipe.evaluate.limit)]
     lm.keep_figure(measured, corpora.display_name(run.recipe.corpus), "valid", [*command, "--checkpoint", str(best)])
 
 
@@ -129,24 +129,26 @@ class Request:
     recipe: Callable[[sizing.Size | None], Recipe]
     text: int | None
     """Bytes of texts that came without a recipe."""
+    tokens: Tokens | None
+    """Those of the weights that it starts from."""
 
 
 def _plan_for_minutes(request: Request, minutes: float, device: Device, interruption: Interruption) -> Plan:
     """The plan for a budget: of a text also its size, chosen once by the table and once by the speed measured here."""
     text = request.text
     size = sizing.choose(minutes, text) if text else None
-    plan = settle(request.recipe(size), say, minutes=True)
+    plan = settle(request.recipe(size), say, minutes=True, tokens=request.tokens)
     interruption.check()
     say(f"timing steps to fit {minutes:g} minutes")
     timing = calibrate.time_steps(plan, device, interruption)
     if text and size and sizing.is_of(plan.recipe, size):
-        slowness = timing.step / plan.bytes_per_step / size.seconds_per_byte
+        slowness = timing.step / plan.tokens_per_step / size.seconds_per_byte
         better = sizing.choose(minutes, text, slowness)
         if better != size:
-            size, plan = better, settle(request.recipe(better), say, minutes=True)
+            size, plan = better, settle(request.recipe(better), say, minutes=True, tokens=request.tokens)
             timing = calibrate.time_steps(plan, device, interruption)
-            slowness = timing.step / plan.bytes_per_step / size.seconds_per_byte
-        read = timing.steps_in(minutes, plan) * plan.bytes_per_step
+            slowness = timing.step / plan.tokens_per_step / size.seconds_per_byte
+        read = timing.steps_in(minutes, plan) * plan.tokens_per_step
         say(sizing.said(size, minutes, text, slowness, read))
     return plan.with_steps(timing.steps_in(minutes, plan))
 
@@ -159,11 +161,12 @@ class Weights:
     config: Any
     tensors: Mapping[str, Tensor]
     sha256: str
+    tokens: Tokens
 
 
 def _weights_of(path: str | Path) -> Weights:
-    model, kind, facts = load.read_model(Path(path))
-    return Weights(kind, model.config, model.state_dict(), facts["sha256"])
+    saved = load.read_model(Path(path))
+    return Weights(saved.kind, saved.model.config, saved.model.state_dict(), saved.facts["sha256"], saved.tokens)
 
 
 def _request_of(what: Sequence[str | Path], overrides: Sequence[str], weights: Weights | None) -> Request:
@@ -175,7 +178,7 @@ def _request_of(what: Sequence[str | Path], overrides: Sequence[str], weights: W
     if str(what[0]).endswith(".toml"):
         file = recipe_files.find(str(what[0]))
         recipe = _placed(recipes.read(file, overrides), weights)
-        return Request(file.stem, lambda _: recipe, None)
+        return Request(file.stem, lambda _: recipe, None, weights.tokens if weights else None)
     texts = [str(corpora.keep_piped(sys.stdin.buffer)) if str(w) == "-" else str(w) for w in what]
     length = len(corpora.map_file(corpora.gather(texts)))
 
@@ -184,10 +187,11 @@ def _request_of(what: Sequence[str | Path], overrides: Sequence[str], weights: W
         tables["corpus"]["path"] = texts
         if weights is not None:
             tables["model"] = {"kind": weights.kind, **asdict(weights.config)}
+            tables["tokens"] = {"kind": weights.tokens.kind}
         return _placed(recipes.from_dict(tables, overrides), weights)
 
     stem = "text" if str(what[0]) == "-" else corpora.stem(str(what[0]))
-    return Request(stem, sized, None if weights else length)
+    return Request(stem, sized, None if weights else length, weights.tokens if weights else None)
 
 
 def _placed(recipe: Recipe, weights: Weights | None) -> Recipe:
@@ -208,7 +212,9 @@ def _starting_from(recipe: Recipe, weights: Weights | None) -> Recipe:
                 f"this recipe starts from weights {recipe.train.initial[:12]}: name their run with --from"
             )
         return recipe
-    _, config = configure(recipe.model, Bytes().vocabulary)
+    if recipe.tokens.kind != weights.tokens.kind:
+        raise RequestError(f"tokens.kind = {recipe.tokens.kind!r}: the weights of --from read {weights.tokens.kind}")
+    _, config = configure(recipe.model, weights.tokens.vocabulary)
     changed = resuming.differences(
         {"model": {"kind": recipe.model["kind"], **asdict(config)}},
         {"model": {"kind": weights.kind, **asdict(weights.config)}},

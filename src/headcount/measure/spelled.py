@@ -1,0 +1,164 @@
+"""Nats for every byte, whatever the tokens: a token's nats are divided among the bytes that it stands for.
+
+With the symbols sorted by what they spell, those that begin with the same bytes lie together, and the probability that
+the next token begins so is the sum of their own. Of a token w = w₁…w_n
+
+    nats(w_i) = ln P(token begins with w₁…w_{i-1}) - ln P(token begins with w₁…w_i)      for i < n
+    nats(w_n) = ln P(token begins with w₁…w_{n-1}) - ln P(token is w)
+
+which add up to the token's own, exactly. For bytes each token is its byte, and nothing is divided.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from headcount.measure.score import SEGMENT, in_use, score
+from headcount.models.contract import Model
+from headcount.text.encoding import Encoded
+from headcount.text.symbols import Bytes, LegacyTxl, Tokens
+
+Nats = npt.NDArray[np.float64]
+AT_ONCE = 1 << 23
+"""Probabilities in memory at once."""
+TOKENS_IN_A_PIECE = 4_096
+
+
+class Sorted:
+    """Symbols in the order of what they spell, and where those lie that begin alike."""
+
+    def __init__(self, spellings: Sequence[bytes]) -> None:
+        self.order = np.array(sorted(range(len(spellings)), key=spellings.__getitem__))
+        self.spellings = [spellings[i] for i in self.order]
+        self._ranges: dict[bytes, tuple[int, int]] = {}
+
+    def range_of(self, prefix: bytes) -> tuple[int, int]:
+        """The first symbol that begins with these bytes, and the one after the last."""
+        if prefix not in self._ranges:
+            short = prefix.rstrip(b"\xff")  # the next string of this length or less: 0xff has no successor
+            beyond = bisect_left(self.spellings, short[:-1] + bytes([short[-1] + 1])) if short else len(self.spellings)
+            self._ranges[prefix] = bisect_left(self.spellings, prefix), beyond
+        return self._ranges[prefix]
+
+    def nats(self, mass: Nats, symbol: float, spelling: bytes) -> Nats:
+        """Nats of each byte of a token of probability `symbol`; `mass`: all probabilities in sorted order."""
+        begins = [mass[slice(*self.range_of(spelling[:i]))].sum() for i in range(len(spelling))]
+        with np.errstate(divide="ignore"):  # a probability can be 0 in float32
+            return -np.diff(np.log([*begins, symbol]))
+
+    def next_bytes(self, mass: Nats, prefix: bytes, count: int) -> list[tuple[int, float]]:
+        """The likeliest bytes after a prefix, and their probabilities given that the token begins with it."""
+        low, high = self.range_of(prefix)
+        found, place = [], low
+        while place < high:
+            spelling = self.spellings[place]
+            if len(spelling) == len(prefix):  # the token would end here
+                place += 1
+                continue
+            begin, end = self.range_of(spelling[: len(prefix) + 1])
+            found.append((spelling[len(prefix)], float(mass[begin:end].sum())))
+            place = end
+        whole = float(mass[low:high].sum())
+        best = sorted(found, key=lambda pair: -pair[1])[:count]
+        return [(byte, part / whole if whole else 0.0) for byte, part in best]
+
+
+def sorter(tokens: Tokens) -> Callable[[int], Sorted]:
+    """The sorted symbols after a symbol; only words have more than one order."""
+    known: dict[int, Sorted] = {}
+
+    def after(symbol: int) -> Sorted:
+        spellings = tokens.spelled(symbol)
+        if id(spellings) not in known:
+            known[id(spellings)] = Sorted(spellings)
+        return known[id(spellings)]
+
+    return after
+
+
+def score_bytes(model: Model, text: Encoded) -> Iterator[Nats]:
+    """Nats of every byte of a text, a piece at a time; a token that does not spell its bytes divides evenly.
+
+    What a kind drops has no tokens and costs nothing, which is why its figures are not of the whole text.
+    """
+    if isinstance(text.tokens, LegacyTxl):
+        nats = np.zeros(len(text.text))
+        nats[text.text != 10] = np.concatenate([np.zeros(0), *score(model, text.ids, start=text.tokens.start)])
+        yield nats
+    elif isinstance(text.tokens, Bytes):
+        yield from score(model, text.ids, start=text.tokens.start)
+    else:
+        written, parts = 0, []
+        for token in _read(model, text):
+            parts.append(token.nats())
+            written += len(token.own)
+            if len(parts) == TOKENS_IN_A_PIECE:
+                yield np.concatenate(parts)
+                parts.clear()
+        white = len(text.text) - written  # at the end, of no word
+        yield np.concatenate([*parts, np.zeros(white)])
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of a text where it stands."""
+
+    own: bytes
+    """The bytes of the text that it stands for."""
+    spells: bool
+    """Whether it spells them; an unknown word does not."""
+    probability: float
+    mass: Nats
+    """The probabilities of all symbols, in sorted order."""
+    order: Sorted
+
+    def nats(self) -> Nats:
+        """Of each of its bytes."""
+        if self.spells:
+            return self.order.nats(self.mass, self.probability, self.own)
+        return np.full(len(self.own), -np.log(self.probability) / len(self.own))
+
+
+def _read(model: Model, text: Encoded) -> Iterator[Token]:
+    """The tokens of a text, one after the other."""
+    after, byte = sorter(text.tokens), 0
+    for place, before, ids, probabilities in _predicted(model, text):
+        spans = text.tokens.lengths[ids] if text.spans is None else text.spans[place : place + len(ids)]
+        for last, symbol, span, row in zip(before, ids, spans, probabilities, strict=True):
+            own, order = text.text[byte : byte + int(span)].tobytes(), after(int(last))
+            spells = own == text.tokens.spelled(int(last))[symbol]
+            yield Token(own, spells, float(row[symbol]), row[order.order], order)
+            byte += int(span)
+
+
+Predicted = tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64], Nats]
+
+
+@torch.inference_mode()
+def _predicted(model: Model, text: Encoded) -> Iterator[Predicted]:
+    """Where some tokens begin, the token before each, the tokens, and the probabilities of all symbols there."""
+    segment = max(1, min(SEGMENT, model.longest_segment() or SEGMENT, AT_ONCE // text.tokens.vocabulary))
+    device, state, last = next(model.parameters()).device, model.start(1), text.tokens.start
+    with in_use(model):
+        for place in range(0, len(text.ids), segment):
+            ids = text.ids[place : place + segment].astype(np.int64)
+            before = np.concatenate([[last], ids[:-1]])
+            hidden, state = model(torch.from_numpy(before[None]).to(device), state)
+            yield place, before, ids, model.head.log_probs(hidden)[0].double().exp().cpu().numpy()
+            last = int(ids[-1])
+
+
+def likeliest_bytes(model: Model, text: Encoded, count: int) -> tuple[Nats, list[list[tuple[int, float]]]]:
+    """Nats of every byte of a short text, and at every place the likeliest bytes there with their probabilities."""
+    nats, expected = [np.zeros(0)], []
+    for token in _read(model, text):
+        nats.append(token.nats())
+        prefixes = (token.own[:i] if token.spells else b"" for i in range(len(token.own)))
+        expected += [token.order.next_bytes(token.mass, prefix, count) for prefix in prefixes]
+    return np.concatenate(nats), expected

@@ -1,0 +1,156 @@
+"""Words as tokens, as the papers of the field count them: what white space separates, `<eos>` for the end of a line,
+`<unk>` for what the training split does not have (or has too rarely).
+
+Symbols are ordered by frequency, as an adaptive softmax needs them. A text can be restored if all of its words are
+known and its white space follows one of two layouts, which the training split decides:
+
+    spaced   every line is " a b c ⏎" and an empty one " ⏎", as in WikiText: a word is " a", the end of a line " ⏎"
+    plain    every line is "a b c⏎": a word is " a", or "a" as the first of its line, the end of a line "⏎"
+
+A `<unk>` that a text itself holds is a word like any other, so WikiText's closed vocabulary restores WikiText.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+
+from headcount.text.symbols import Piece, Text, Tokens, to_bytes, to_text
+
+Layout = Literal["spaced", "plain"]
+EOS, UNKNOWN = b"<eos>", b"<unk>"
+LINES_THAT_DECIDE = 1_000
+READ_AT_ONCE = 1 << 22
+_WORD = re.compile(rb"\s*\S+")
+
+
+class Words(Tokens):
+    """A closed vocabulary of words."""
+
+    kind = "words"
+    lossless = False
+
+    def __init__(self, words: Sequence[bytes], layout: Layout) -> None:
+        """`words`: all symbols in their order, `<eos>` and `<unk>` among them."""
+        self.words, self.layout = tuple(words), layout
+        self._ids = {word: i for i, word in enumerate(self.words)}
+        self.start, self.unknown = self._ids[EOS], self._ids[UNKNOWN]
+        self._ids.pop(EOS)  # a text that holds these letters does not end a line
+        self._after_word = self._spelled(b" ")
+        self._after_line = self._after_word if layout == "spaced" else self._spelled(b"")
+
+    @classmethod
+    def learn(cls, text: Text, most: int | None) -> Words:
+        """The words of a text, the most frequent first (equal ones in the order of their bytes)."""
+        counts: Counter[bytes] = Counter()
+        for piece in pieces(text):
+            counts.update(piece.split())
+            counts[EOS] += piece.count(b"\n")
+        counts[UNKNOWN] += 0
+        counts[EOS] += 0
+        order = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+        if most is not None and len(order) > most:
+            order = _with_both([word for word in order if word not in (EOS, UNKNOWN)][: most - 2], counts)
+        return cls(order, _layout_of(text[:READ_AT_ONCE].tobytes()))
+
+    @property
+    def spellings(self) -> Sequence[bytes]:
+        """With the space before a word."""
+        return self._after_word
+
+    def spelled(self, after: int) -> Sequence[bytes]:
+        """The first word of a line may come without its space."""
+        return self._after_line if after == self.start else self._after_word
+
+    def _spelled(self, space: bytes) -> tuple[bytes, ...]:
+        end = b" \n" if self.layout == "spaced" else b"\n"
+        return tuple(end if i == self.start else space + word for i, word in enumerate(self.words))
+
+    def cut(self, text: Text, place: int) -> int:
+        """After a newline; in a very long line, before the white space between two words."""
+        begin = max(0, place - READ_AT_ONCE)
+        near = text[begin:place].tobytes()
+        newline = near.rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
+        for found in re.finditer(rb"(?<=\S)\s", near[::-1]):  # backwards: white space before a word
+            return place - found.end()
+        return place
+
+    def decode(self, ids: Sequence[int], before: int | None = None) -> bytes:
+        """Words and ends of lines; without `before` it begins a line."""
+        return b"".join(self._written(ids, self.start if before is None else before))
+
+    def _written(self, ids: Iterable[int], before: int) -> Iterator[bytes]:
+        for i in ids:
+            yield self.spelled(before)[i]
+            before = i
+
+    def encode_piece(self, text: bytes, before: bytes = b"\n") -> Piece:
+        """Line by line; a span holds the white space before its word."""
+        ids: list[int] = []
+        spans: list[int] = []
+        exact, last = True, self.start if before == b"\n" else self.unknown
+        *whole, rest = text.split(b"\n")
+        for line in (*(line + b"\n" for line in whole), *filter(None, [rest])):
+            own = [self._ids.get(word, self.unknown) for word in line.split()]
+            if line.endswith(b"\n"):
+                own.append(self.start)
+            spellings = [*map(self.spelled(last).__getitem__, own[:1]), *map(self._after_word.__getitem__, own[1:])]
+            if b"".join(spellings) == line:
+                spans += map(len, spellings)
+            else:
+                exact = False
+                spans += _measured(line)
+            ids += own
+            last = self.start
+        return Piece(np.array(ids, dtype=np.uint32), np.array(spans, dtype=np.uint32), exact)
+
+    def learnt(self) -> Mapping[str, Any]:
+        """The words and their layout."""
+        return {"kind": self.kind, "layout": self.layout, "words": [to_text(word) for word in self.words]}
+
+    @classmethod
+    def of(cls, learnt: Mapping[str, Any]) -> Words:
+        """Back from there."""
+        return cls([to_bytes(word) for word in learnt["words"]], learnt["layout"])
+
+
+def _with_both(words: list[bytes], counts: Counter[bytes]) -> list[bytes]:
+    """`<eos>` and `<unk>` at their places by frequency; `<unk>` stands for all that was cut off."""
+    counts[UNKNOWN] += sum(counts.values()) - sum(counts[word] for word in chain(words, (EOS, UNKNOWN)))
+    return sorted([*words, EOS, UNKNOWN], key=lambda word: (-counts[word], word))
+
+
+def _layout_of(text: bytes) -> Layout:
+    """What most of the first lines look like."""
+    lines = [line for line in text.split(b"\n")[:LINES_THAT_DECIDE] if line]
+    spaced = sum(line[:1] == b" " and line[-1:] == b" " for line in lines)
+    return "spaced" if 2 * spaced > len(lines) else "plain"
+
+
+def _measured(line: bytes) -> list[int]:
+    """The bytes of every word of a line and of its end, white space before each included."""
+    spans = [len(match[0]) for match in _WORD.finditer(line)]
+    left = len(line) - sum(spans)
+    if line.endswith(b"\n"):
+        spans.append(left)
+    elif spans:
+        spans[-1] += left
+    return spans
+
+
+def pieces(text: Text) -> Iterator[bytes]:
+    """A text in stretches of whole words."""
+    begin = 0
+    while begin < len(text):
+        end = min(begin + READ_AT_ONCE, len(text))
+        while end < len(text) and not text[end : end + 1].tobytes().isspace():
+            end += 1
+        yield text[begin:end].tobytes()
+        begin = end
