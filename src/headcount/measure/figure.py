@@ -39,6 +39,7 @@ class Figure:
         """The figure of a measurement."""
         return cls(
             value=measured.bits_per_byte,
+            unit="bits per byte" if measured.tokens["exact"] else "bits per byte, not lossless",
             nats=measured.nats,
             bytes=measured.bytes,
             protocol=measured.protocol,

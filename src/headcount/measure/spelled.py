@@ -50,7 +50,7 @@ class Sorted:
         """Nats of each byte of a token of probability `symbol`; `mass`: all probabilities in sorted order."""
         begins = [mass[slice(*self.range_of(spelling[:i]))].sum() for i in range(len(spelling))]
         with np.errstate(divide="ignore"):  # a probability can be 0 in float32
-            return -np.diff(np.log([*begins, symbol]))
+            return 0.0 - np.diff(np.log([*begins, symbol]))
 
     def next_bytes(self, mass: Nats, prefix: bytes, count: int) -> list[tuple[int, float]]:
         """The likeliest bytes after a prefix, and their probabilities given that the token begins with it."""
