@@ -22,6 +22,7 @@ VARIANTS = {
     "sha-rnn-segment-rule": {**SHA_RNN, "attention": [1], "window": 64, "window_rule": "segment"},
     "sha-rnn-ngrams": {**SHA_RNN, "attention": [1], "ngrams": [2, 4], "ngram_rows": 50},
     "sha-rnn-paper-init": {**SHA_RNN, "attention": [1], "init": "paper"},
+    "sha-rnn-adaptive": {**SHA_RNN, "attention": [1], "cutoffs": [200, 230]},
     "char-transformer-post": CHAR,
     "char-transformer-pre": {**CHAR, "norm": "pre"},
     "char-transformer-restarts": {**CHAR, "context": 32, "heads": 3},

@@ -69,7 +69,10 @@ def test_a_lookahead_reads_on_and_leaves_no_byte_out_but_the_last():
 
 def test_windows_are_a_pure_function_of_seed_and_step():
     data, table = text(5000), BatchesTable(kind="windows", streams=6, segment=40)
-    windows, again = Windows(as_bytes(data), table, seed=3, lookahead=2), Windows(as_bytes(data), table, seed=3, lookahead=2)
+    windows, again = (
+        Windows(as_bytes(data), table, seed=3, lookahead=2),
+        Windows(as_bytes(data), table, seed=3, lookahead=2),
+    )
     forwards = [windows.at(step) for step in range(50)]
     for step in reversed(range(50)):
         assert np.array_equal(again.at(step).tokens, forwards[step].tokens)

@@ -39,6 +39,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from headcount.layers.heads import TiedSoftmax
+
+
+def require_bands(cutoffs: tuple[int, ...], vocabulary: int) -> None:
+    """Refuse cutoffs that do not rise between 0 and the vocabulary."""
+    if any(low >= high for low, high in pairwise((0, *cutoffs, vocabulary))):
+        raise ValueError(f"cutoffs = {list(cutoffs)} must rise from above 0 to below {vocabulary}")
+
+
+def tied_softmax(vocabulary: int, width: int, cutoffs: tuple[int, ...]) -> nn.Module:
+    """A head that also embeds: plain, or in bands."""
+    return AdaptiveSoftmax(vocabulary, width, cutoffs) if cutoffs else TiedSoftmax(vocabulary, width)
+
 
 class AdaptiveSoftmax(nn.Module):
     """A head over words in bands. Probabilities are computed in float32 at least, whatever the rest runs in."""
@@ -55,9 +68,8 @@ class AdaptiveSoftmax(nn.Module):
     ) -> None:
         """`tied_projections`: for each band, whether it goes out by the projection it came in by; all do by default."""
         super().__init__()
+        require_bands(cutoffs, vocabulary)
         bounds = (0, *cutoffs, vocabulary)
-        if any(low >= high for low, high in pairwise(bounds)):
-            raise ValueError(f"cutoffs = {list(cutoffs)}: must rise, and lie in 1 … {vocabulary - 1}")
         self.bounds, self.width, self.division = bounds, width, division
         self.sizes = tuple(high - low for low, high in pairwise(bounds))
         bands, first = len(self.sizes), width if embedding_width is None else embedding_width

@@ -27,10 +27,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from headcount.layers import single
+from headcount.layers.adaptive import require_bands, tied_softmax
 from headcount.layers.attend import attend
 from headcount.layers.boom import boom
 from headcount.layers.dropout import dropout
-from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, WindowRule, seen
 from headcount.layers.ngrams import Ngrams, before_the_first, remember
 from headcount.layers.norm import LayerNorm
@@ -54,6 +54,9 @@ class ShaRnnConfig:
     window_rule: Annotated[Literal["exact", "segment"], Field(description="exact, or cut by segment as published")] = (
         "exact"
     )
+    cutoffs: Annotated[
+        tuple[int, ...], Field(description="where the bands of an adaptive softmax begin; [] is none")
+    ] = ()
     boom: Annotated[int, Field(ge=1, le=64, description="the Boom layer is this many times the width")] = 4
     ngrams: Annotated[
         tuple[int, ...], Field(description="also embed the last so many symbols, hashed; [] is none")
@@ -72,6 +75,7 @@ class ShaRnnConfig:
             raise ValueError(f"attention = {list(self.attention)} names a block that is not in 0 … {self.blocks - 1}")
         if len(set(self.attention)) < len(self.attention):
             raise ValueError(f"attention = {list(self.attention)} names a block twice")
+        require_bands(self.cutoffs, self.vocabulary)
         if any(not 2 <= order <= 64 for order in self.ngrams):
             raise ValueError(f"ngrams = {list(self.ngrams)} names an order that is not in 2 … 64")
         if self.ngrams and self.width % len(self.ngrams):
@@ -243,7 +247,7 @@ class ShaRnn(Model):
     def __init__(self, config: ShaRnnConfig) -> None:
         super().__init__()
         self.config = config
-        self.head = TiedSoftmax(config.vocabulary, config.width)
+        self.head = tied_softmax(config.vocabulary, config.width, config.cutoffs)
         self.ngrams = Ngrams(config.ngrams, config.ngram_rows, config.width) if config.ngrams else None
         self.blocks = nn.ModuleList(Block(config, i in config.attention) for i in range(config.blocks))
         initialise(self, config)
@@ -255,7 +259,7 @@ class ShaRnn(Model):
 
     def start(self, batch: int, window: int | None = None) -> ShaRnnState:
         """Zeros and empty memories."""
-        config, like = self.config, self.head.weight
+        config, like = self.config, next(self.parameters())
         reach = config.window if window is None else window
         return ShaRnnState(
             blocks=tuple(
@@ -275,7 +279,7 @@ class ShaRnn(Model):
 
     def advance(self, tokens: Tensor, state: ShaRnnState) -> tuple[Tensor, ShaRnnState]:
         """Embedding, blocks; the head does the rest. Time comes first inside."""
-        if single.applies(tokens, self.head.weight) and not (self.training and self.config.dropout):
+        if single.applies(tokens, next(self.parameters())) and not (self.training and self.config.dropout):
             return self._one(tokens, state)
         x = self._drop(self._embed(tokens, state).transpose(0, 1))
         after = []
@@ -344,7 +348,7 @@ class ShaRnn(Model):
 
     def collapse(self) -> ShaRnn:
         """A new model in which every over-parameterised vector is the finished one; its Config says so."""
-        like = self.head.weight
+        like = next(self.parameters())
         model = ShaRnn.blank(dataclasses.replace(self.config, collapsed=True), dtype=like.dtype, device=like.device)
         tensors = {name: t for name, t in self.state_dict().items() if ".value." not in name}
         with torch.no_grad():
@@ -358,11 +362,11 @@ class ShaRnn(Model):
 
     def spec(self, segment: int = 1) -> Spec:
         """Counts; attention is counted as it is computed: every query against every row that is there."""
-        config, element = self.config, self.head.weight.element_size()
+        config, element = self.config, next(self.parameters()).element_size()
         width, heads = config.width, self.heads
         rows = config.window if config.window_rule == "segment" else config.window - 1 + segment
         recurrent = config.blocks * 16 * width**2
-        dense = config.blocks * 2 * config.boom * width**2 + 2 * width * config.vocabulary
+        dense = config.blocks * 2 * config.boom * width**2 + self.head.flops
         looking_back = heads * (2 * width**2 + 4 * width * rows)
         return Spec(
             parameters=count_parameters(self),
@@ -381,7 +385,8 @@ def initialise(model: ShaRnn, config: ShaRnnConfig) -> None:
     gain 1 and bias 0.
     """
     std = config.width**-0.5 * (1.0 if config.init == "desk" else 0.1)
-    nn.init.normal_(model.head.weight, std=std)
+    for name, parameter in model.head.named_parameters():
+        nn.init.zeros_(parameter) if "bias" in name else nn.init.normal_(parameter, std=std)
     for module in model.modules():
         if config.init == "paper" and isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=std)

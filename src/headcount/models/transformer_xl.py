@@ -25,7 +25,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from headcount.layers.adaptive import AdaptiveSoftmax
+from headcount.layers.adaptive import AdaptiveSoftmax, require_bands
 from headcount.layers.dropout import dropout
 from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, seen
@@ -77,8 +77,7 @@ class TransformerXLConfig:
     def __post_init__(self) -> None:
         if self.head_width is None and self.width % self.heads:
             raise ValueError(f"width = {self.width} is not a multiple of heads = {self.heads}: give head_width")
-        if any(not low < high for low, high in zip((0, *self.cutoffs), (*self.cutoffs, self.vocabulary), strict=True)):
-            raise ValueError(f"cutoffs = {list(self.cutoffs)} must rise from above 0 to below {self.vocabulary}")
+        require_bands(self.cutoffs, self.vocabulary)
         if self.tied_projections and len(self.tied_projections) != len(self.cutoffs) + 1:
             raise ValueError(f"tied_projections must name all {len(self.cutoffs) + 1} bands, or none")
         if self.cutoffs and (self.embedding_width or self.width) // self.division ** len(self.cutoffs) < 1:
