@@ -13,12 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from headcount.errors import RequestError
 from headcount.measure import protocols
 from headcount.models import configure
-from headcount.models.contract import Model, count_parameters
+from headcount.models.contract import Model, count_parameters, undrawn
 from headcount.recipe import Recipe
 from headcount.text import corpora
 from headcount.text import tokens as kinds
@@ -97,7 +95,7 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False, tokens: Tokens | 
     recipe = recipe.replace("model", **dataclasses.asdict(config))
     recipe = _fit_batches(recipe, len(encode(corpus.split("train"), tokens).ids), say)
     plan = Plan(recipe, corpus, tokens, model, config)
-    with torch.device("meta"):
+    with undrawn():
         shadow = model(config)
     protocols.require(shadow, len(plan.held_out.ids), recipe.evaluate, split="valid")
     longest = shadow.longest_segment()
@@ -134,7 +132,7 @@ def _fit_batches(recipe: Recipe, size: int, say: Say) -> Recipe:
 
 def _require_memory(model: type[Model], config: Any) -> None:
     """Refuse a model that cannot be trained in this machine's memory, without allocating it."""
-    with torch.device("meta"):
+    with undrawn():
         parameters = count_parameters(model(config))
     needed = parameters * 4 * 4  # float32 weights, gradients and two moments
     if not hasattr(os, "sysconf"):  # Windows does not tell

@@ -7,12 +7,14 @@ compression are then the same call. What every model promises is tested by one f
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from headcount.layers.state import State
 
@@ -150,9 +152,26 @@ class Model(nn.Module):
     @classmethod
     def blank(cls, config: Any, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Self:
         """A model whose parameters are allocated but not drawn: somebody fills them at once."""
-        with torch.device("meta"):
+        with undrawn():
             model = cls(config)
         return model.to(dtype).to_empty(device=device)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves numbers undrawn: torch imports its compiler, two seconds, to draw normal ones on the meta device."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        if function in (nn.init.normal_, Tensor.normal_):
+            return named.get("tensor", args[0] if args else None)
+        return function(*args, **named)
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Models that are made inside have shapes, but no numbers and no memory."""
+    with torch.device("meta"), _Undrawn():
+        yield
 
 
 def require_usable(state: ModelState) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from headcount.learn import checkpoint
 from headcount.learn.run import Run
 from headcount.models import configure
-from headcount.models.contract import Part
+from headcount.models.contract import Part, undrawn
 from headcount.recipe import Recipe, read
 from headcount.text.tokens import expected_vocabulary
 from headcount.use import pack, recipe_files
@@ -38,7 +36,7 @@ def describe(what: str) -> dict[str, Any]:
 def outline_of(run: Run) -> tuple[Part, ...]:
     """The layers of a run's model."""
     cls, config = configure(run.recipe.model, expected_vocabulary(run.recipe.tokens))
-    with torch.device("meta"):
+    with undrawn():
         return cls(config).outline()
 
 
@@ -54,7 +52,7 @@ def _of_recipe(recipe: Recipe) -> dict[str, Any]:
 
 def _of_model(table: Any, vocabulary: int, segment: int) -> dict[str, Any]:
     cls, config = configure(table, vocabulary)
-    with torch.device("meta"):
+    with undrawn():
         spec = cls(config).spec(segment)
     return {
         "model": table["kind"],
