@@ -158,11 +158,11 @@ class Model(nn.Module):
 
 
 class _Undrawn(TorchFunctionMode):
-    """Leaves numbers undrawn: torch imports its compiler, two seconds, to draw normal ones on the meta device."""
+    """Leaves numbers undrawn: torch imports its compiler, two seconds, to draw them on the meta device."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
-        if function in (nn.init.normal_, Tensor.normal_):
+        if function in (nn.init.normal_, Tensor.normal_, Tensor.bernoulli_):
             return named.get("tensor", args[0] if args else None)
         return function(*args, **named)
 

@@ -161,7 +161,7 @@ class Attention(nn.Module):
             self.key_gate.fill_(3.0)
             if isinstance(self.value, OverParameterised):
                 candidate, gate = self.value.mix.bias.chunk(2)
-                candidate.copy_(1.5 * torch.empty_like(candidate).bernoulli_().mul_(2).sub_(1))
+                candidate.bernoulli_().mul_(3.0).sub_(1.5)
                 gate.fill_(1.5)
 
     def forward(self, x: Tensor, new: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
