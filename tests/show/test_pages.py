@@ -119,12 +119,28 @@ def test_inspect_writes_its_pages(trained, tmp_path, capsys):
         assert capsys.readouterr().out.strip() == str(trained / "one" / f"{what}.html")
         assert_self_contained((trained / "one" / f"{what}.html").read_text())
     looked = data_of((trained / "one" / "attention.html").read_text())["heads"][0]["places"]
-    assert len(looked) == 300
+    assert len(looked) == 300 and len(looked[100]) == 2 * 24  # distance and weight, one after the other
     packed = str(tmp_path / "packed")
     assert run(["pack", one, "-o", packed]) == 0
     assert run(["inspect", "attention", packed, text, "--limit", "50", "-o", str(tmp_path / "a.html")]) == 0
     assert run(["inspect", "dreams", one, text]) == 2
     assert run(["inspect", "attention", one, text, "--limit", "0"]) == 2
+
+
+def test_a_page_of_many_heads_holds_the_text_once(trained, tmp_path, capsys):
+    made = tmp_path / "a.html"
+    many, text = str(trained / "many"), str(trained / "my.txt")
+    assert run(["inspect", "attention", many, text, "--limit", "300", "-o", str(made)]) == 0
+    page_of_six = made.read_text()
+    assert_self_contained(page_of_six)
+    heads = data_of(page_of_six)["heads"]
+    names = [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3)]
+    assert [head["name"] for head in heads] == names
+    assert page_of_six.count('data-at="0"') == 1 and page_of_six.count("<h2>") == 3
+    sections = page_of_six.split("<section>")[1:]
+    assert all(re.findall(r"<option [^>]*>([^<]*)<", section) == names for section in sections)
+    assert [section.count('data-of-head="') for section in sections] == [0, 6, 6]
+    assert len({json.dumps(head["places"]) for head in heads}) == 6
 
 
 @given(st.binary(max_size=60))
@@ -133,8 +149,8 @@ def test_units_cover_a_text_and_show_something(text):
     assert [begin for begin, _, _ in found] == [0, *(end for _, end, _ in found)][: len(found)]
     assert (found[-1][1] if found else 0) == len(text)
     assert all(shown for _, _, shown in found)
-    made = heat.coloured(text, np.zeros(len(text)))
-    assert "".join(re.findall(r">([^<]*)</b>", made)) == html.escape("".join(s for _, _, s in found))
+    for made in (heat.coloured(text, np.zeros(len(text))), heat.plain(text)):
+        assert "".join(re.findall(r">([^<]*)</b>", made)) == html.escape("".join(s for _, _, s in found))
 
 
 def test_heat_by_example():
