@@ -179,6 +179,13 @@ def test_wrong_numbers_for_use_are_refused(trained, text_file, capsys):
         assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["evaluate"], ["evaluate", "--curve", "context"], ["probe", "copy"], ["recl"]])
+def test_a_text_has_no_splits(trained, text_file, capsys, command):
+    assert run([*command, str(trained), "--split", "valid", "--text", str(text_file)]) == 2
+    said = capsys.readouterr()
+    assert not said.out and said.err.count("\n") == 1 and "--split valid is of the run's own corpus" in said.err
+
+
 def test_the_command_of_a_figure_gives_it_again(tmp_path, text_file, capsys):
     arguments = ["train", str(text_file), "--run", str(tmp_path / "r"), *SMALL, "--json"]
     assert run([*arguments, "--set", "evaluate.protocol=merity2019", "--set", "evaluate.limit=500"]) == 0

@@ -35,7 +35,8 @@ class Asked:
     """Which bytes: a file, or a split of the runs' own corpus; perhaps only the first."""
 
     text: Path | None = None
-    split: str = "valid"
+    split: str | None = None
+    """valid, if it is the corpus."""
     limit: int | None = None
 
 
