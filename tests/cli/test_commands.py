@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -93,6 +94,14 @@ def test_info_shows_the_published_beside_the_computed(capsys):
         printed = capsys.readouterr().out
         assert all(figure in printed for figure in figures), printed
         assert "merity2019" in printed and "state bytes" in printed and "flops" in printed
+
+
+def test_info_counts_per_token_where_tokens_are_no_bytes(capsys):
+    for recipe, unit in (("sha_rnn_1head", "byte"), ("transformer_xl_wikitext103_standard", "token")):
+        assert run(["info", f"recipes/paper/{recipe}.toml"]) == 0
+        assert re.findall(r"flops per (\w+)", capsys.readouterr().out) == [unit]
+        assert run(["info", f"recipes/paper/{recipe}.toml", "--json"]) == 0
+        assert f"flops_per_{unit}" in json.loads(capsys.readouterr().out)
 
 
 def test_models_and_corpora(capsys):
