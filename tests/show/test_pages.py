@@ -186,6 +186,14 @@ def test_an_axis_that_doubles_has_equal_steps_and_marks_stand_on_it():
     assert ">4,096<" in wide and ">1,024<" in wide and ">2,048<" not in wide
 
 
+@pytest.mark.parametrize("doubling", [True, False])
+def test_a_lone_point_stands_in_the_middle(doubling):
+    made = line_chart([Line("x", [(4, 2.5)], 0, marked=True)], "context", "bits", doubling=doubling)
+    ((x, y),) = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', made)
+    assert 250 < float(x) < 550 and 80 < float(y) < 200
+    assert ">4<" in made
+
+
 def test_what_was_measured_is_never_cut_off_at_the_top():
     """Training curves are, where their first steps are far above the rest."""
     points = [(i, 50.0 if i == 1 else 1.0) for i in range(1, 101)]
