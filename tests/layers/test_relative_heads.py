@@ -88,7 +88,7 @@ def plain(attention, x_rows, length, biases, window=None):
 @pytest.mark.parametrize(("length", "rows"), [(1, 7), (4, 7), (7, 7)])
 @pytest.mark.parametrize(("positions", "shared"), KINDS)
 def test_pair_by_pair(positions, shared, length, rows, window):
-    window = None if length == 1 else window
+    window = None if length == 1 or positions == "none" else window
     attention = layer(positions, shared)
     x, x_rows, see, learnt = given(attention, length, rows, window)
     found, (expected, weights) = attention(x, see), plain(attention, x_rows, length, see.biases, window)
