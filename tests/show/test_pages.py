@@ -85,7 +85,12 @@ def test_a_run_that_has_only_begun_or_lost_its_corpus_still_has_a_report(trained
     begun.mkdir()
     (begun / "recipe.toml").write_text((trained / "one" / "recipe.toml").read_text())
     assert run(["report", str(begun)]) == 0
-    assert "No figure yet" in (begun / "report.html").read_text()
+    made = (begun / "report.html").read_text()
+    assert "No figure yet" in made and "operations per byte" in made
+    words = (begun / "recipe.toml").read_text().replace('kind = "bytes"', 'kind = "words"')
+    (begun / "recipe.toml").write_text(words)
+    assert run(["report", str(begun)]) == 0
+    assert "operations per token" in (begun / "report.html").read_text()
     recipe = (trained / "two" / "recipe.toml").read_text()
     (trained / "two" / "recipe.toml").write_text(recipe.replace("my.txt", "gone.txt"))
     assert run(["report", str(trained / "two"), "-o", str(tmp_path / "r.html")]) == 0

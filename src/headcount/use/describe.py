@@ -42,12 +42,16 @@ def outline_of(run: Run) -> tuple[Part, ...]:
         return cls(config).outline()
 
 
+def unit_of(recipe: Recipe) -> str:
+    """What its operations are counted per."""
+    return "byte" if recipe.tokens.kind == "bytes" else "token"
+
+
 def _of_recipe(recipe: Recipe) -> dict[str, Any]:
     """Counted with the vocabulary that was published, if one was: training uses the tokens' own."""
     published = vars(recipe.published) if recipe.published else {}
     vocabulary = published.get("vocabulary") or Bytes().vocabulary
-    unit = "byte" if recipe.tokens.kind == "bytes" else "token"
-    facts = _of_model(recipe.model, vocabulary, recipe.batches.segment, unit)
+    facts = _of_model(recipe.model, vocabulary, recipe.batches.segment, unit_of(recipe))
     if recipe.published:
         facts["published"] = {key: value for key, value in published.items() if value is not None}
     return facts
