@@ -14,15 +14,13 @@ page with the plot, docs/results/carried.html.
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable
 from datetime import date
-from pathlib import Path
 
 import torch
 
-from benchmarks.speed import in_turn, neighbours
+from benchmarks.measured import RESULTS, in_turn, surroundings
 from headcount.layers.products import fast_products
 from headcount.learn.malloc import keep_freed_memory
 from headcount.measure.sliding import FED_AT_ONCE
@@ -31,7 +29,6 @@ from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
 from headcount.show.page import Section, page
 from headcount.show.plots import Line, line_chart
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SIZES = {"width": 512, "layers": 12, "heads": 8, "inner": 2048}
 LENGTHS = (400, 800, 1_800, 3_800)
 SEGMENTS = (1, 128, 512)
@@ -85,7 +82,7 @@ def measure() -> dict[int, list[float]]:
 def main() -> None:
     """Measure, print, write."""
     keep_freed_memory()
-    load, others = os.getloadavg()[0], neighbours()
+    load, others = surroundings()
     found = measure()
     head = "".join(f" carried, segments of {segment} |" for segment in SEGMENTS)
     lines = [

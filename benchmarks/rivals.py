@@ -1,54 +1,27 @@
 """`make bench`, second part: Transformer-XL against the published way, the character Transformer against torch.
 
-As in `benchmarks.speed`: in one process, in turn, medians; peak memory in processes of their own. Writes
-docs/results/speed_rivals.md.
+Measured as `benchmarks.measured` says. Writes docs/results/speed_rivals.md.
 """
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
-import subprocess
-import sys
-from datetime import date
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.measured import PRODUCT_FLOPS, Row, Step, in_turn, peak_memory, product, surroundings, training, write
 from benchmarks.published_xl import PublishedTransformerXL
-from benchmarks.speed import PRODUCT_FLOPS, Row, Step, in_turn, neighbours, product
 from headcount.exchange.legacy import load_transformer_xl
 from headcount.layers.products import fast_products
-from headcount.learn.device import peak_memory as resident_peak
 from headcount.learn.malloc import keep_freed_memory
 from headcount.models.char_transformer import CharTransformer, CharTransformerConfig
-from headcount.models.contract import Model
 from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "speed_rivals.md"
 XL = {"width": 256, "layers": 4, "heads": 4, "inner": 1024, "window": 1024, "window_rule": "memory"}
 XL_STREAMS, XL_SEGMENT = 16, 256
 DEEP = {"width": 256, "layers": 12, "heads": 4, "inner": 1024, "context": 256}
 DEEP_STREAMS = 8
-
-
-def training(model: Model, streams: int, segment: int) -> Step:
-    """One training step of a model of ours, with carried state."""
-    optimiser = torch.optim.AdamW(model.train().parameters(), lr=1e-3, fused=True)
-    tokens = torch.randint(0, 256, (streams, segment + model.lookahead))
-    carried = {"state": model.start(streams)}
-
-    def step() -> None:
-        optimiser.zero_grad(set_to_none=True)
-        with fast_products():
-            loss, state = model.objective(tokens, carried["state"], 0.0)
-            loss.total.backward()
-        carried["state"] = state.detach()
-        optimiser.step()
-
-    return step
 
 
 def xl(dropout: float, recompute: str) -> Step:
@@ -142,7 +115,8 @@ def xl_rows() -> list[Row]:
         name = f"Transformer-XL, training, dropout {dropout:g}, recompute = {recompute}"
         rows.append((name, f"{theirs / mine:.2f} ×", "≥ 2 ×", told))
     for dropout, recompute in settings:
-        mine, theirs = (peak_memory(which, dropout, recompute) / 2**20 for which in ("ours", "twin"))
+        steps = f"xl({dropout}, {recompute!r})", f"xl_twin({dropout})"
+        mine, theirs = (peak_memory("benchmarks.rivals", step) / 2**20 for step in steps)
         name = f"Transformer-XL, peak memory, dropout {dropout:g}, recompute = {recompute}"
         rows.append((name, f"{mine / theirs:.2f} ×", "≤ 0.5 ×", f"{mine:,.0f} against {theirs:,.0f} MiB"))
     return rows
@@ -171,48 +145,19 @@ def deep_rows() -> list[Row]:
     ]
 
 
-def peak_memory(which: str, dropout: float, recompute: str) -> int:
-    """Peak resident bytes of a process that trains only one of the two."""
-    code = f"from benchmarks.rivals import train_alone; train_alone({which!r}, {dropout}, {recompute!r})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return int(done.stdout)
-
-
-def train_alone(which: str, dropout: float, recompute: str) -> None:
-    """Ten steps, and the peak of this process."""
-    keep_freed_memory()
-    step = xl(dropout, recompute) if which == "ours" else xl_twin(dropout)
-    for _ in range(10):
-        step()
-    print(resident_peak())
-
-
 def main() -> None:
     """Measure, print, write."""
     keep_freed_memory()
-    load_before, others = os.getloadavg()[0], neighbours()
-    difference = agreement()
+    before, difference = surroundings(), agreement()
     assert difference < 1e-4, f"the two do not compute the same: {difference}"
-    rows = [*xl_rows(), *deep_rows()]
-    lines = [
-        "# Speed of the rivals",
-        "",
-        f"Written by `make bench` on {date.today().isoformat()}: torch {torch.__version__}, "
-        f"{torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, {platform.system()};",
-        f"load average {load_before:.2f} before and {os.getloadavg()[0]:.2f} after; beside it ran {others}.",
-        "",
+    about = [
         "Transformer-XL: 4 layers of 256, 4 heads, feed-forward 1,024, memory 1,024, T 256, B 16; the twin",
         "(`benchmarks/published_xl.py`) computes the same function the published way (largest difference of outputs",
         f"{difference:.0e}). Character Transformer: 12 layers of 256, 4 heads, feed-forward 1,024, context 256, B 8,",
         "against `torch.nn.TransformerEncoderLayer`s of the same sizes. The same optimiser, threads and malloc.",
         "Medians, in turn, beside the machine's limit for large products.",
-        "",
-        "| what | figure | wanted | |",
-        "|---|---|---|---|",
-        *(f"| {' | '.join(row)} |" for row in rows),
     ]
-    print("\n".join(lines))
-    RESULTS.write_text("\n".join(lines) + "\n")
+    write("speed_rivals.md", "Speed of the rivals", before, about, [*xl_rows(), *deep_rows()])
 
 
 if __name__ == "__main__":

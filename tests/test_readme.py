@@ -101,8 +101,3 @@ def test_the_python_example_runs(small_world):
 def test_make_has_the_targets():
     makefile = Path("Makefile").read_text()
     assert makefile.index("demo:") < makefile.index("test:") and "headcount demo" in makefile
-
-
-def test_links_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert Path(target).exists(), target

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -95,6 +96,14 @@ def test_info_shows_the_published_beside_the_computed(capsys):
         assert "merity2019" in printed and "state bytes" in printed and "flops" in printed
 
 
+def test_info_counts_per_token_where_tokens_are_no_bytes(capsys):
+    for recipe, unit in (("sha_rnn_1head", "byte"), ("transformer_xl_wikitext103_standard", "token")):
+        assert run(["info", f"recipes/paper/{recipe}.toml"]) == 0
+        assert re.findall(r"flops per (\w+)", capsys.readouterr().out) == [unit]
+        assert run(["info", f"recipes/paper/{recipe}.toml", "--json"]) == 0
+        assert f"flops_per_{unit}" in json.loads(capsys.readouterr().out)
+
+
 def test_models_and_corpora(capsys):
     assert run(["models"]) == 0 and "sha-rnn" in capsys.readouterr().out
     assert run(["corpora", "--json"]) == 0
@@ -177,6 +186,13 @@ def test_wrong_numbers_for_use_are_refused(trained, text_file, capsys):
     ):
         assert run(arguments) == 2, arguments
         assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["evaluate"], ["evaluate", "--curve", "context"], ["probe", "copy"], ["recl"]])
+def test_a_text_has_no_splits(trained, text_file, capsys, command):
+    assert run([*command, str(trained), "--split", "valid", "--text", str(text_file)]) == 2
+    said = capsys.readouterr()
+    assert not said.out and said.err.count("\n") == 1 and "--split valid is of the run's own corpus" in said.err
 
 
 def test_the_command_of_a_figure_gives_it_again(tmp_path, text_file, capsys):

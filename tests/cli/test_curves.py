@@ -63,6 +63,17 @@ def test_the_curve_by_context(trained, runs, tmp_path, capsys):
         assert curve["errors"][0] == pytest.approx(expected[0].std() / np.log(2) / 30**0.5, rel=1e-4)
 
 
+def test_one_position_has_no_error_and_one_context_still_has_a_page(runs, tmp_path, capsys):
+    assert run(["evaluate", *runs, "--curve", "context", "--most", "1", "--positions", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("bits per byte by context · 1 position of ") and "±" not in printed
+    page = (tmp_path / "context.html").read_text()
+    assert_self_contained(page)
+    assert page.count("<circle") == 2 and "standard errors" not in page and "nan" not in page
+    assert run(["evaluate", *runs, "--curve", "context", "--most", "1", "--positions", "1", "--json"]) == 0
+    assert all("errors" not in one for one in json.loads(capsys.readouterr().out)["runs"])
+
+
 def test_the_curve_by_window(runs, tmp_path, capsys):
     assert run(["evaluate", *runs, "--curve", "window", "--most", "512", "--limit", "300"]) == 0
     printed = capsys.readouterr().out

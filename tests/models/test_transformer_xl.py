@@ -277,6 +277,22 @@ def test_where_the_heads_look():
         assert (w[0, 0, 6:] == 0).all() and (w[0, 3, :3] == 0).all() and (w[0, 0, :6] > 0).all()
 
 
+def test_heads_look_back_to_the_beginning_of_their_window():
+    model, given = build(positions="sinusoid"), tokens(batch=1)
+    window = model.config.window
+    _, state = model(given[:, :2], model.start(1))
+    weights, after = model.look_back(given[:, 2 : 2 * window + 3], state.detach())
+    assert after.layers[0].length == 3
+    looked = [model.look_back(given[:, i : i + window], model.start(1))[0] for i in range(0, 2 * window + 3, window)]
+    for number, whole in enumerate(weights):
+        expected = torch.zeros(1, 2 * window + 3, 2 * window + 3, dtype=torch.float64)
+        for i, part in enumerate(looked):
+            part = part[number][:, : 2 * window + 3 - i * window, : 2 * window + 3 - i * window]
+            place = slice(i * window, i * window + part.shape[1])
+            expected[:, place, place] = part
+        assert (whole - expected[:, 2:]).abs().max() < 1e-12
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_recompute_changes_nothing_but_memory(dropout):
     found = {}

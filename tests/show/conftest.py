@@ -1,4 +1,4 @@
-"""Two small runs on a text with markup, quotes and brackets, for every page."""
+"""Small runs on a text with markup, quotes and brackets, for every page: two of one head, and one of 2 layers × 3."""
 
 import pytest
 
@@ -14,4 +14,7 @@ def trained(tmp_path_factory):
     (folder / "my.txt").write_bytes(text)
     for name in ("one", "two"):
         assert run(["train", str(folder / "my.txt"), "--run", str(folder / name), *SMALL]) == 0
+    many = [f"corpus.path={folder / 'my.txt'}", "model.layers=2", "model.heads=3", "model.width=12", "model.window=64"]
+    settings = [word for setting in many for word in ("--set", setting)]
+    assert run(["train", "recipes/tiny/transformer_xl.toml", "--run", str(folder / "many"), *SMALL, *settings]) == 0
     return folder

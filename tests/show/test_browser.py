@@ -20,9 +20,10 @@ pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no chromium an
 
 @pytest.fixture(scope="module")
 def folder(trained):
+    one, two, many, text = (str(trained / name) for name in ("one", "two", "many", "my.txt"))
     for what in ("attention", "neurons"):
-        assert run(["inspect", what, str(trained / "one"), str(trained / "my.txt"), "--limit", "400"]) == 0
-    one, two = str(trained / "one"), str(trained / "two")
+        assert run(["inspect", what, one, text, "--limit", "400"]) == 0
+    assert run(["inspect", "attention", many, text, "--limit", "400", "-o", f"{one}/heads.html"]) == 0
     (trained / "short.txt").write_bytes((trained / "my.txt").read_bytes()[:3_000] + "é – 日本".encode())
     short = str(trained / "short.txt")
     assert run(["score", one, short, "--html", "-o", f"{one}/scored.html"]) == 0
@@ -122,6 +123,45 @@ def test_the_ruler_shows_where_the_head_looked(browser, folder):
     assert "To predict byte" in one(browser, ".places").text and len(every(browser, ".places li")) == 8
 
 
+def test_another_head_shows_where_it_looked_at_the_same_byte(browser, folder):
+    opened(browser, folder / "heads.html")
+
+    def seen():
+        bars = [[bar.get_attribute(name) for name in ("x", "height")] for bar in every(browser, ".ruler rect")]
+        lit = [b.get_attribute("data-at") for b in every(browser, ".looking b[style*='rgba']")]
+        return bars, lit, one(browser, ".places").text
+
+    click(browser, every(browser, ".looking b[data-at]")[200])
+    before = seen()
+    chosen = "layer 2, head 3"
+    first, second, third = every(browser, "select[data-heads]")
+    assert "layer 1, head 1 read" in before[2] and not every(browser, "[data-of-head='5']")[0].is_displayed()
+    second.send_keys(chosen)  # any of the three changes all
+    after = seen()
+    assert all(new != old for new, old in zip(after, before, strict=True)) and f"{chosen} read" in after[2]
+    assert after[2].split(",")[0] == before[2].split(",")[0]  # the byte stays
+    for choice in (first, second, third):
+        assert choice.find_element(By.CSS_SELECTOR, "option:checked").text == chosen
+    panels = every(browser, "[data-of-head]")
+    assert [p.get_attribute("data-of-head") for p in panels if p.is_displayed()] == ["5", "5"]
+    before = after
+    every(browser, "select[data-heads] option")[0].click()
+    assert seen()[2] != before[2] and "layer 1, head 1 read" in seen()[2]
+
+
+def test_what_a_head_read_is_seen_beside_the_text_on_a_phone(browser, folder):
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    opened(browser, folder / "heads.html")
+    click(browser, every(browser, ".looking b[data-at]")[100])
+    uncovered = """return [...arguments].every((part) => {
+        const box = part.getBoundingClientRect(), [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+        return part.contains(document.elementFromPoint(x, y));
+    })"""
+    assert browser.execute_script(uncovered, *(one(browser, f".looking {s}") for s in (".ruler", ".places", "b.on")))
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_another_unit_tints_the_text_otherwise(browser, folder):
     opened(browser, folder / "neurons.html")
 
@@ -135,7 +175,7 @@ def test_another_unit_tints_the_text_otherwise(browser, folder):
     assert tints() != before
 
 
-@pytest.mark.parametrize("page", ["report", "attention", "neurons", "scored", "difference", "compare"])
+@pytest.mark.parametrize("page", ["report", "attention", "heads", "neurons", "scored", "difference", "compare"])
 def test_no_page_is_wider_than_a_phone_or_complains(browser, folder, page):
     phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)

@@ -85,7 +85,12 @@ def test_a_run_that_has_only_begun_or_lost_its_corpus_still_has_a_report(trained
     begun.mkdir()
     (begun / "recipe.toml").write_text((trained / "one" / "recipe.toml").read_text())
     assert run(["report", str(begun)]) == 0
-    assert "No figure yet" in (begun / "report.html").read_text()
+    made = (begun / "report.html").read_text()
+    assert "No figure yet" in made and "operations per byte" in made
+    words = (begun / "recipe.toml").read_text().replace('kind = "bytes"', 'kind = "words"')
+    (begun / "recipe.toml").write_text(words)
+    assert run(["report", str(begun)]) == 0
+    assert "operations per token" in (begun / "report.html").read_text()
     recipe = (trained / "two" / "recipe.toml").read_text()
     (trained / "two" / "recipe.toml").write_text(recipe.replace("my.txt", "gone.txt"))
     assert run(["report", str(trained / "two"), "-o", str(tmp_path / "r.html")]) == 0
@@ -119,12 +124,28 @@ def test_inspect_writes_its_pages(trained, tmp_path, capsys):
         assert capsys.readouterr().out.strip() == str(trained / "one" / f"{what}.html")
         assert_self_contained((trained / "one" / f"{what}.html").read_text())
     looked = data_of((trained / "one" / "attention.html").read_text())["heads"][0]["places"]
-    assert len(looked) == 300
+    assert len(looked) == 300 and len(looked[100]) == 2 * 24  # distance and weight, one after the other
     packed = str(tmp_path / "packed")
     assert run(["pack", one, "-o", packed]) == 0
     assert run(["inspect", "attention", packed, text, "--limit", "50", "-o", str(tmp_path / "a.html")]) == 0
     assert run(["inspect", "dreams", one, text]) == 2
     assert run(["inspect", "attention", one, text, "--limit", "0"]) == 2
+
+
+def test_a_page_of_many_heads_holds_the_text_once(trained, tmp_path, capsys):
+    made = tmp_path / "a.html"
+    many, text = str(trained / "many"), str(trained / "my.txt")
+    assert run(["inspect", "attention", many, text, "--limit", "300", "-o", str(made)]) == 0
+    page_of_six = made.read_text()
+    assert_self_contained(page_of_six)
+    heads = data_of(page_of_six)["heads"]
+    names = [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3)]
+    assert [head["name"] for head in heads] == names
+    assert page_of_six.count('data-at="0"') == 1 and page_of_six.count("<h2>") == 3
+    sections = page_of_six.split("<section>")[1:]
+    assert all(re.findall(r"<option [^>]*>([^<]*)<", section) == names for section in sections)
+    assert [section.count('data-of-head="') for section in sections] == [0, 6, 6]
+    assert len({json.dumps(head["places"]) for head in heads}) == 6
 
 
 @given(st.binary(max_size=60))
@@ -133,8 +154,8 @@ def test_units_cover_a_text_and_show_something(text):
     assert [begin for begin, _, _ in found] == [0, *(end for _, end, _ in found)][: len(found)]
     assert (found[-1][1] if found else 0) == len(text)
     assert all(shown for _, _, shown in found)
-    made = heat.coloured(text, np.zeros(len(text)))
-    assert "".join(re.findall(r">([^<]*)</b>", made)) == html.escape("".join(s for _, _, s in found))
+    for made in (heat.coloured(text, np.zeros(len(text))), heat.plain(text)):
+        assert "".join(re.findall(r">([^<]*)</b>", made)) == html.escape("".join(s for _, _, s in found))
 
 
 def test_heat_by_example():
@@ -168,6 +189,14 @@ def test_an_axis_that_doubles_has_equal_steps_and_marks_stand_on_it():
     assert re.findall(r'text-anchor="middle">([^<]+)<', made)[:4] == ["1", "2", "4", "8"]
     wide = line_chart([Line("x", [(1, 1.0), (4_096, 2.0)], 0, marked=True)], "context", "bits", doubling=True)
     assert ">4,096<" in wide and ">1,024<" in wide and ">2,048<" not in wide
+
+
+@pytest.mark.parametrize("doubling", [True, False])
+def test_a_lone_point_stands_in_the_middle(doubling):
+    made = line_chart([Line("x", [(4, 2.5)], 0, marked=True)], "context", "bits", doubling=doubling)
+    ((x, y),) = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', made)
+    assert 250 < float(x) < 550 and 80 < float(y) < 200
+    assert ">4<" in made
 
 
 def test_what_was_measured_is_never_cut_off_at_the_top():

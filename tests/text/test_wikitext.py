@@ -59,7 +59,7 @@ def test_words_are_counted_across_chunks(monkeypatch):
     counts = {}
     content = b" one two  three\nfour "
     pieces = iter([content[i : i + 1] for i in range(len(content))])
-    read = b"".join(wikitext._verified(pieces, hashlib.sha1(content).hexdigest(), "train", counts))
+    read = b"".join(wikitext._counted(pieces, counts))
     assert read == content and counts == {"lines": 1, "words": 4}
 
 
@@ -80,6 +80,20 @@ def test_another_text_is_never_used(tmp_path):
         wikitext.find("wikitext-2", [str(place)])
     with pytest.raises(RequestError, match="no such file"):
         wikitext.find("wikitext-2", [str(tmp_path / "nowhere")])
+
+
+@pytest.mark.parametrize("how", ["plain", "gz", "zip"])
+def test_a_path_is_verified_also_where_the_corpus_is_in_the_cache_already(tmp_path, monkeypatch, how):
+    file = wikitext.find("wikitext-2", [str(lay(tmp_path / "w", "plain"))])
+    made = file.stat().st_mtime_ns
+    assert wikitext.find("wikitext-2", [str(lay(tmp_path / "same", how))]) == file
+    monkeypatch.setitem(PARTS, "test", b"something else")
+    with pytest.raises(DataError, match="the test part is not the published one"):
+        wikitext.find("wikitext-2", [str(lay(tmp_path / "other", how))])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RequestError, match=r"there is no wiki\.train\.tokens"):
+        wikitext.find("wikitext-2", [str(tmp_path / "empty")])
+    assert wikitext.find("wikitext-2", ()) == file and file.stat().st_mtime_ns == made
 
 
 def test_downloaded_by_its_hash(tmp_path, monkeypatch):

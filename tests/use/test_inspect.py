@@ -7,6 +7,7 @@ import torch
 from headcount.errors import RequestError
 from headcount.layers import attend as attending
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
+from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
 from headcount.text.tokens import Bytes
 from headcount.use import inspect
 from headcount.use.load import LanguageModel, Saved
@@ -52,6 +53,22 @@ def test_heads_say_where_they_look():
     assert len(head.distances) == 30 and head.distances.sum() == pytest.approx(1)
     with pytest.raises(RequestError, match="no attention"):
         inspect.heads(model(attention=()), text)
+
+
+def test_heads_are_named_by_their_layers():
+    text = make_text(40)
+    assert [head.name for head in inspect.heads(model(attention=(0, 1)), text)] == ["layer 1", "layer 2"]
+    assert [head.name for head in inspect.heads(model(attention=(1,)), text)] == ["layer 2"]
+    several = TransformerXL(TransformerXLConfig(width=8, layers=2, heads=2, inner=8, window=30))
+    found = inspect.heads(LanguageModel(Saved(several, "transformer-xl", {}, Bytes()), "m", "cpu"), text)
+    assert [head.name for head in found] == [f"layer {i}, head {j}" for i in (1, 2) for j in (1, 2)]
+
+
+def test_many_heads_keep_fewer_places_but_never_too_few(monkeypatch):
+    text, lm = make_text(200), model(attention=(0, 1))
+    for places, kept in ((10**6, 24), (2 * 200 * 11, 11), (1, 8)):
+        monkeypatch.setattr(inspect, "PLACES", places)
+        assert [len(head.places[-1]) for head in inspect.heads(lm, text)] == [kept, kept]
 
 
 def test_copied_spans_by_example():

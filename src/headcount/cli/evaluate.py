@@ -15,7 +15,7 @@ from headcount.cli.options import Checkpoint, Device, Json, Output
 def evaluate(
     *sources: Annotated[str, Parameter(help="a run folder, or a file made by `headcount pack`; several with --curve")],
     text: Annotated[Path | None, Parameter(help="measure on this file instead of the run's own corpus")] = None,
-    split: Annotated[str, Parameter(help="train, valid or test")] = "valid",
+    split: Annotated[str | None, Parameter(help="of the corpus: train, valid or test; valid")] = None,
     protocol: Annotated[
         str | None, Parameter(help="carried, merity2019, dai2019, alrfou2018, sliding-S; the recipe's by default")
     ] = None,
@@ -61,7 +61,7 @@ def evaluate(
 def _figure(
     sources: tuple[str, ...],
     text: Path | None,
-    split: str,
+    split: str | None,
     how: Mapping[str, Any],
     which: tuple[str | None, str | None],
     json: bool,

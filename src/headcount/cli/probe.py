@@ -17,7 +17,7 @@ def probe(
     most: Annotated[int | None, Parameter(help="the longest distance; 1,024 if the text has it")] = None,
     trials: Annotated[int, Parameter(help="random words for every distance")] = 256,
     text: Annotated[Path | None, Parameter(help="plant them in this file instead of the runs' own corpus")] = None,
-    split: Annotated[str, Parameter(help="train, valid or test")] = "valid",
+    split: Annotated[str | None, Parameter(help="of the corpus: train, valid or test; valid")] = None,
     output: Output = None,
     device: Device = None,
     json: Json = False,

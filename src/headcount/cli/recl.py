@@ -18,7 +18,7 @@ def recl(
     most: Annotated[int | None, Parameter(help="the longest context; 4,096 if the text has it")] = None,
     positions: Annotated[int | None, Parameter(help="bytes that are scored; 2,048")] = None,
     text: Annotated[Path | None, Parameter(help="measure on this file instead of the runs' own corpus")] = None,
-    split: Annotated[str, Parameter(help="train, valid or test")] = "valid",
+    split: Annotated[str | None, Parameter(help="of the corpus: train, valid or test; valid")] = None,
     device: Device = None,
     json: Json = False,
 ) -> None:

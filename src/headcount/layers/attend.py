@@ -17,6 +17,7 @@ from torch.amp import custom_bwd, custom_fwd
 from torch.autograd.function import once_differentiable
 
 from headcount.layers.dropout import apply_kept, draw_kept
+from headcount.layers.softmax import scores_gradient
 
 
 def attend(query: Tensor, rows: Tensor, learnt: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
@@ -52,9 +53,9 @@ class _Attend(torch.autograd.Function):
     def forward(ctx: Any, query: Tensor, rows: Tensor, learnt: Tensor, mask: Tensor | None, p: float) -> Tensor:
         hide = query.new_zeros(()) if mask is None else torch.where(mask, 0.0, -math.inf).to(query.dtype)
         weights = torch.softmax(torch.baddbmm(hide, query, rows.transpose(1, 2)), dim=-1)
-        kept = (draw_kept(weights.shape, p), draw_kept(rows.shape, p)) if p else ()
-        out = torch.bmm(*_dropped(weights, rows, kept, p))
-        ctx.save_for_backward(query, rows, weights, out, *kept)
+        kept, kept_rows = (draw_kept(weights.shape, p), draw_kept(rows.shape, p)) if p else (None, None)
+        out = torch.bmm(apply_kept(weights, kept, p), apply_kept(rows, kept_rows, p))
+        ctx.save_for_backward(query, rows, weights, out, kept, kept_rows)
         ctx.p, ctx.learnt = p, learnt.shape[1]
         return out
 
@@ -62,24 +63,11 @@ class _Attend(torch.autograd.Function):
     @custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        query, rows, weights, out, *kept = ctx.saved_tensors
-        mixed, values = _dropped(weights, rows, kept, ctx.p)
-        through = (gradient * out).sum(-1, keepdim=True)
-        if kept:
-            scores = torch.bmm(gradient, values.transpose(1, 2))
-            scores = apply_kept(scores, kept[0], ctx.p).sub_(through).mul_(weights)
-        else:
-            scores = torch.baddbmm(through, gradient, values.transpose(1, 2), beta=-1).mul_(weights)
+        query, rows, weights, out, kept, kept_rows = ctx.saved_tensors
+        through, values = (gradient * out).sum(-1, keepdim=True), apply_kept(rows, kept_rows, ctx.p)
+        scores = scores_gradient(gradient, through, values, weights, kept, ctx.p)
         new = slice(rows.shape[1] - ctx.learnt, None)
-        as_values = torch.bmm(mixed[:, :, new].transpose(1, 2), gradient)
-        if kept:
-            as_values = apply_kept(as_values, kept[1][:, new], ctx.p)
+        as_values = torch.bmm(apply_kept(weights, kept, ctx.p)[:, :, new].transpose(1, 2), gradient)
+        as_values = apply_kept(as_values, None if kept is None else kept_rows[:, new], ctx.p)
         as_keys = torch.bmm(scores[:, :, new].transpose(1, 2), query)
         return torch.bmm(scores, rows), None, as_keys.add_(as_values), None, None
-
-
-def _dropped(weights: Tensor, rows: Tensor, kept: tuple[Tensor, ...] | list[Tensor], p: float) -> tuple[Tensor, Tensor]:
-    """Weights and values after dropout."""
-    if not kept:
-        return weights, rows
-    return apply_kept(weights, kept[0], p), apply_kept(rows, kept[1], p)

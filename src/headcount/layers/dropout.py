@@ -29,10 +29,14 @@ def draw_kept(shape: torch.Size | tuple[int, ...], p: float, device: torch.devic
     return bits.ge_(round(p * LEVELS) - LEVELS // 2).to(torch.uint8).view(shape)
 
 
-def apply_kept(x: Tensor, kept: Tensor, p: float) -> Tensor:
-    """x ⊙ kept / (1 - p)."""
-    factors = kept.to(x.dtype).mul_(LEVELS / (LEVELS - round(p * LEVELS)))
-    return factors.mul_(x)
+def factors(kept: Tensor, dtype: torch.dtype, p: float) -> Tensor:
+    """kept / (1 - p)."""
+    return kept.to(dtype).mul_(LEVELS / (LEVELS - round(p * LEVELS)))
+
+
+def apply_kept(x: Tensor, kept: Tensor | None, p: float) -> Tensor:
+    """x ⊙ kept / (1 - p), or x itself where there is no mask."""
+    return x if kept is None else factors(kept, x.dtype, p).mul_(x)
 
 
 class _Dropout(torch.autograd.Function):

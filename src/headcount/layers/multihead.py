@@ -19,6 +19,7 @@ from torch.amp import custom_bwd, custom_fwd
 from torch.autograd.function import once_differentiable
 
 from headcount.layers.dropout import apply_kept, draw_kept
+from headcount.layers.softmax import scores_gradient
 
 BLOCK = 128
 """Queries at a time: rows that come after all of them cost nothing."""
@@ -85,17 +86,10 @@ class _Attend(torch.autograd.Function):
         of_query, of_keys, of_values = found
         through, scale = (gradient * out).sum(-1, keepdim=True), query.shape[-1] ** -0.5
         for queries, seen in _blocks(query.shape[1], keys.shape[1]):
-            weights, upper = next(saved), gradient[:, queries]
-            if ctx.p:
-                kept = next(saved)
-                mixed = apply_kept(weights, kept, ctx.p)
-                scores = torch.bmm(upper, values[:, seen].transpose(1, 2))
-                scores = apply_kept(scores, kept, ctx.p).sub_(through[:, queries])
-            else:
-                mixed = weights
-                scores = torch.baddbmm(through[:, queries], upper, values[:, seen].transpose(1, 2), beta=-1)
-            scores.mul_(weights)
-            of_values[:, seen].baddbmm_(mixed.transpose(1, 2), upper)
+            weights, kept = next(saved), next(saved) if ctx.p else None
+            upper = gradient[:, queries]
+            scores = scores_gradient(upper, through[:, queries], values[:, seen], weights, kept, ctx.p)
+            of_values[:, seen].baddbmm_(apply_kept(weights, kept, ctx.p).transpose(1, 2), upper)
             of_keys[:, seen].baddbmm_(scores.transpose(1, 2), query[:, queries], alpha=scale)
             torch.bmm(scores, keys[:, seen], out=of_query[:, queries])
         of_query.mul_(scale)

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from headcount.layers.dropout import apply_kept, draw_kept
+from headcount.layers.softmax import scores_gradient
 
 AT_ONCE = 1 << 20
 """Scores that are worked on together, at most, if streams can be divided that far."""
@@ -124,15 +125,11 @@ class _Attend(torch.autograd.Function):
         for c, q, b, upper, inner, to_c, to_q, to_b in parts:
             (keys, values), (to_keys, to_values) = b.chunk(2, dim=1), to_b.chunk(2, dim=1)
             weights = next(saved) if ctx.keep else distance_weights(c, q, keys, positions, hide)
-            dropped = next(saved) if ctx.p else None
-            mixed = weights if dropped is None else apply_kept(weights, dropped, ctx.p)
+            dropped = next(saved) if ctx.p else [None] * len(c)
             by_distance, scores = _spared(c, keys.shape[2])
             for s in range(len(c)):
-                torch.bmm(mixed[s].transpose(1, 2), upper[s], out=to_values[s])
-                torch.bmm(upper[s], values[s].transpose(1, 2), out=scores[s])
-                if dropped is not None:
-                    scores[s].copy_(apply_kept(scores[s], dropped[s], ctx.p))
-                scores[s].sub_(inner[s]).mul_(weights[s])
+                torch.bmm(apply_kept(weights[s], dropped[s], ctx.p).transpose(1, 2), upper[s], out=to_values[s])
+                scores_gradient(upper[s], inner[s], values[s], weights[s], dropped[s], ctx.p, scores[s])
                 torch.bmm(scores[s], keys[s], out=to_c[s])
                 torch.bmm(scores[s].transpose(1, 2), c[s], out=to_keys[s])
                 torch.bmm(by_distance[s], positions, out=to_q[s])

@@ -2,7 +2,8 @@
 
 A head's scores are s_ij = [(q_i + u)·k_j + (q_i + v)·r_δ]/√d with r_δ = W_r·S(δ) (`relative`), or
 [(q_i + u)·k_j + q_i·E_δ + b_δ]/√d with learnt rows E and b for so many distances (`shaw`), or q_i·k_j/√d, where
-positions are in the vectors already. δ = how far key j lies behind query i. How it is computed: layers/relative.py.
+positions are in the vectors already. δ = how far key j lies behind query i. How it is computed: layers/relative.py,
+and without distances layers/multihead.py.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from headcount.layers.multihead import attend_heads, head_weights
 from headcount.layers.relative import attend_by_distance, distance_weights
 
 
@@ -71,7 +73,7 @@ class Seen:
     hide: Tensor | None
     """T × S: 0 where a key is seen, -∞ elsewhere; None if all are."""
     projected: Tensor | None
-    """r, H × S × D', farthest first; None where positions are absolute."""
+    """r, H × S × D', farthest first; None where positions are absolute: nothing is hidden then but what lies ahead."""
     biases: tuple[Tensor, Tensor] | None
     """u and v, where layers share them."""
 
@@ -119,8 +121,7 @@ class Attention(nn.Module):
         p = self.config.attention_dropout if self.training else 0.0
         if seen_rows.projected is None:
             keys, values = seen_rows.both.chunk(2, dim=1)
-            query = self._by_head(self.query(x).to(x.dtype))
-            mixed = F.scaled_dot_product_attention(query, keys, values, attn_mask=seen_rows.hide, dropout_p=p)
+            mixed = attend_heads(self._by_head(self.query(x).to(x.dtype)), keys, values, p)
         else:
             queries, keep = self._queries(x, seen_rows.biases), self.config.recompute == "nothing"
             mixed = attend_by_distance(*queries, seen_rows.both, seen_rows.projected, seen_rows.hide, p, keep)
@@ -133,8 +134,7 @@ class Attention(nn.Module):
         keys, _ = seen_rows.both.chunk(2, dim=1)
         if seen_rows.projected is not None:
             return distance_weights(*self._queries(x, seen_rows.biases), keys, seen_rows.projected, seen_rows.hide)
-        scores = self._by_head(self.query(x)) @ keys.transpose(2, 3) / math.sqrt(self.config.d)
-        return torch.softmax(scores if seen_rows.hide is None else scores + seen_rows.hide, dim=-1)
+        return head_weights(self._by_head(self.query(x)), keys)
 
     def _queries(self, x: Tensor, shared: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
         """What meets the keys and what meets the distances: (q + u)/√d, (q + v)/√d; Shaw's: [q; 1]/√d for [E; b]."""

@@ -174,6 +174,25 @@ def undrawn() -> Iterator[None]:
         yield
 
 
+def watch(model: Model, kind: type[nn.Module], tokens: Tensor, state: Any) -> tuple[list[Tensor], Any]:
+    """What every module of a kind says by its `weights` of what it is given while the tokens are read, in the order in
+    which they are passed; and the state after the tokens.
+    """
+    found: list[Tensor] = []
+    hooks = [
+        module.register_forward_hook(lambda module, given, _: found.append(module.weights(*given)))
+        for module in model.modules()
+        if isinstance(module, kind)
+    ]
+    try:
+        with torch.enable_grad():  # the memory must stay as it was for a second reading
+            _, after = model.advance(tokens, state)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return [weights.detach() for weights in found], after.detach()
+
+
 def require_usable(state: ModelState) -> None:
     """Refuse a state that a call with gradients off wrote into where gradients are on."""
     if torch.is_grad_enabled() and state.without_gradients:

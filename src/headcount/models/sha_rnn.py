@@ -37,7 +37,7 @@ from headcount.layers.norm import LayerNorm
 from headcount.layers.recurrent import LSTM, LSTMState
 from headcount.layers.state import NOT_CARRIED, State
 from headcount.models import sha_rnn_single
-from headcount.models.contract import Model, ModelState, Part, Spec, count_parameters
+from headcount.models.contract import Model, ModelState, Part, Spec, count_parameters, watch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,18 +315,7 @@ class ShaRnn(Model):
 
     def look_back(self, tokens: Tensor, state: ShaRnnState) -> tuple[list[Tensor], ShaRnnState]:
         """The weights of every attention block."""
-        found: list[Tensor] = []
-        heads = [module for module in self.modules() if isinstance(module, Attention)]
-        hooks = [
-            head.register_forward_hook(lambda head, given, _: found.append(head.weights(*given))) for head in heads
-        ]
-        try:
-            with torch.enable_grad():  # the memory must stay as it was for a second reading
-                _, after = self.advance(tokens, state)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return [weights.detach() for weights in found], after.detach()
+        return watch(self, Attention, tokens, state)
 
     def units(self, state: ShaRnnState) -> dict[str, Tensor]:
         """tanh(c) of every LSTM: what a unit remembers, whether or not its gate lets it out."""

@@ -33,7 +33,7 @@ from headcount.layers.norm import LayerNorm
 from headcount.layers.positions import frequencies, sinusoid
 from headcount.layers.relative_heads import Attention, Seen, as_bias
 from headcount.layers.state import NOT_CARRIED
-from headcount.models.contract import Loss, Model, ModelState, Part, Spec, count_parameters
+from headcount.models.contract import Loss, Model, ModelState, Part, Spec, count_parameters, watch
 
 Rule = Literal["exact", "memory"]
 Positions = Literal["relative", "shaw", "sinusoid", "learned"]
@@ -308,37 +308,16 @@ class TransformerXL(Model):
 
     def look_back(self, tokens: Tensor, state: TransformerXLState) -> tuple[list[Tensor], TransformerXLState]:
         """The weights of every head, layer by layer; what lies before a new window has none."""
-        old, length = state.layers[0].length, tokens.shape[1]
-        if self.config.absolute and old + length > state.layers[0].window:
-            return self._look_by_window(tokens, state)
-        found: list[Tensor] = []
-        hooks = [
-            module.register_forward_hook(lambda module, given, _: found.extend(module.weights(*given).unbind(1)))
-            for module in self.modules()
-            if isinstance(module, Attention)
-        ]
-        try:
-            with torch.enable_grad():  # the memory stays as it was
-                _, after = self.advance(tokens, state)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return [weights.detach() for weights in found], after.detach()
-
-    def _look_by_window(self, tokens: Tensor, state: TransformerXLState) -> tuple[list[Tensor], TransformerXLState]:
-        """The same over several windows: every window's weights in their place, zeros around them."""
-        window, old, length = state.layers[0].window, state.layers[0].length, tokens.shape[1]
-        found = [self._like.new_zeros(len(tokens), length, old + length) for _ in range(self.heads)]
-        begin = 0
-        while begin < length:
-            if state.layers[0].length == window:
-                state = self.start(len(tokens), window)
-            end = min(length, begin + window - state.layers[0].length)
-            weights, state = self.look_back(tokens[:, begin:end], state)
-            for whole, part in zip(found, weights, strict=True):
-                whole[:, begin:end, old + end - part.shape[-1] : old + end] = part
-            begin = end
-        return found, state
+        config, (batch, length), old, end = self.config, tokens.shape, state.layers[0].length, 0
+        weights, after = watch(self, Attention, tokens, state)
+        if len(weights) > config.layers:  # windows one after the other: each in its place, zeros around it
+            parts, whole = weights, self._like.new_zeros(config.layers, batch, config.heads, length, old + length)
+            for number, part in enumerate(parts):
+                layer, (rows, keys) = number % config.layers, part.shape[2:]
+                end += rows if layer == 0 else 0
+                whole[layer, :, :, end - rows : end, old + end - keys : old + end] = part
+            weights = list(whole)
+        return [head for layer in weights for head in layer.unbind(1)], after
 
     def outline(self) -> tuple[Part, ...]:
         """Embedding, the layers, the classifier."""

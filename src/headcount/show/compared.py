@@ -16,7 +16,7 @@ COLUMNS = (
     "bytes seen",
     "seconds",
     "bytes/s",
-    "FLOPs per byte",
+    "FLOPs per token",
     "memory",
     "measured with",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,11 @@ def name_of(piece: bytes) -> str:
     return "".join(f"\\x{byte:02x}" for byte in piece)
 
 
+def plain(text: bytes) -> str:
+    """The text as spans that wait for a colour. With the arrow keys one goes from span to span."""
+    return _spans(f'<b data-at="{begin}">{escape(shown)}</b>' for begin, _, shown in units(text))
+
+
 def coloured(
     text: bytes,
     values: npt.NDArray[np.float64],
@@ -67,6 +72,10 @@ def coloured(
         strength = min(abs(value) / clamp, 1.0) * 0.85
         style = f' style="background:rgba(var({hue}),{strength:.2f})"' if strength >= 0.005 else ""
         parts.append(f'<b data-at="{begin}"{style} title="{value:.2f} {unit}">{escape(shown)}</b>')
+    return _spans(parts)
+
+
+def _spans(parts: Iterable[str]) -> str:
     return f'<div class="text heat" tabindex="0" role="group" aria-label="the text">{"".join(parts)}</div>'
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from headcount.show import heat
@@ -12,37 +14,61 @@ from headcount.use.load import LanguageModel
 
 
 def attention_page(lm: LanguageModel, text: bytes, heads: list[Head]) -> str:
-    """The text over a ruler of the memory; click a byte and the places it reads light up."""
-    sections = []
-    for number, head in enumerate(heads):
-        of = f" · head {number + 1}" if len(heads) > 1 else ""
-        reach = len(head.distances)
-        body = (
-            f'<div class="looking" data-head="{number}">{heat.coloured(text, np.zeros(len(text)))}'
-            f'<svg class="ruler" viewBox="0 0 1000 46" preserveAspectRatio="none" role="img" '
-            f'aria-label="weights over the memory"></svg>'
-            f'<div class="scale"><span>{reach - 1:,} bytes back</span><span>the row just written</span></div>'
-            f'<div class="beside places" aria-live="polite"><p class="about">Click a byte, or go there with the arrow '
-            f"keys: the places that were read to predict it light up above and stand on the ruler.</p></div></div>"
-        )
-        sections.append(Section(f"Where it looks{of}", f"{len(text):,} bytes, a memory of {reach:,} rows.", body))
-        sections.append(Section(f"How far back{of}", "Share of the weight at each distance.", _distances(head)))
-        sections.append(
-            Section(
-                f"What it copies{of}",
-                "Spans that were predicted while the head read along the same bytes further back.",
-                _copied(head, text),
-            )
-        )
+    """The text over a ruler of the memory; click a byte and the places that the chosen head reads light up."""
+    several = len(heads) > 1
+    reach = max(len(head.distances) for head in heads)
+    count = f", {len(heads):,} heads" if several else ""
+    sections = [
+        Section("Where it looks", f"{len(text):,} bytes{count}, a memory of {reach:,} rows.", _looking(text, heads)),
+        Section("How far back", "Share of the weight at each distance.", _by_head(heads, _distances)),
+        Section(
+            "What it copies",
+            "Spans that were predicted while the head read along the same bytes further back.",
+            _by_head(heads, lambda head: _copied(head, text)),
+        ),
+    ]
     data = {
         "names": [heat.name_of(bytes([byte])) for byte in range(256)],
         "bytes": list(text),
         "heads": [
-            {"reach": len(h.distances), "places": [[[d, round(1000 * w)] for d, w in row] for row in h.places]}
-            for h in heads
+            {
+                "name": head.name if several else "it",
+                "reach": len(head.distances),
+                "places": [[number for d, w in row for number in (d, round(1000 * w))] for row in head.places],
+            }
+            for head in heads
         ],
     }
     return page(f"Attention of {lm.path}", sections, data)
+
+
+def _choice(heads: list[Head]) -> str:
+    """Which head is shown; every section has one, and the script keeps them equal. On paper it is a heading."""
+    if len(heads) == 1:
+        return ""
+    options = "".join(f'<option value="{number}">{escape(head.name)}</option>' for number, head in enumerate(heads))
+    return f'<p><select data-heads aria-label="head" autocomplete="off">{options}</select></p>'
+
+
+def _looking(text: bytes, heads: list[Head]) -> str:
+    """The text, the ruler, and room for words."""
+    return (
+        f'{_choice(heads)}<div class="looking">{heat.plain(text)}'
+        f'<div class="beside"><svg class="ruler" viewBox="0 0 1000 46" preserveAspectRatio="none" role="img" '
+        f'aria-label="weights over the memory"></svg>'
+        f'<div class="scale"><span class="farthest">{len(heads[0].distances) - 1:,} bytes back</span>'
+        f"<span>the row just written</span></div>"
+        f'<div class="places" aria-live="polite"><p class="about">Click a byte, or go there with the arrow keys: '
+        f"the places that were read to predict it light up above and stand on the ruler.</p></div></div></div>"
+    )
+
+
+def _by_head(heads: list[Head], shown: Callable[[Head], str]) -> str:
+    """The same thing of every head; the first head's is seen until another is chosen."""
+    return _choice(heads) + "".join(
+        f'<div data-of-head="{number}"{" hidden" if number else ""}>{shown(head)}</div>'
+        for number, head in enumerate(heads)
+    )
 
 
 def _distances(head: Head) -> str:

@@ -30,7 +30,8 @@ def page(title: str, sections: Iterable[Section], data: dict[str, Any] | None = 
         for s in sections
     )
     # "</script>" inside a string would end the element, and "<!--<script>" would keep it from ending.
-    payload = json.dumps(data or {}, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
+    compact = json.dumps(data or {}, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    payload = compact.replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from headcount.show.page import escape
 
 WIDTH, HEIGHT = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 68, 30, 14, 52
+LEFT, RIGHT, TOP, BOTTOM = 88, 30, 14, 52
+"""The left one has room for what an axis is called and six digits, on a phone too."""
 MOST_POWERS = 8
 """Of two that stand beside one another without touching, on a phone too."""
 COLOURS = 6
@@ -61,8 +62,9 @@ def line_chart(
             f'<polyline class="line c{line.colour % COLOURS}{" thin" if not line.marked else ""}" points="{path}"/>'
         )
         if line.marked:
+            radius = 3 if len(place) > 1 else 6
             parts += [
-                f'<circle class="dot c{line.colour % COLOURS}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
+                f'<circle class="dot c{line.colour % COLOURS}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">'
                 f"<title>{escape(line.name)}: {y_label} {value:.4f} at {x_label} {along:,.6g}</title></circle>"
                 for (x, y), (along, value) in zip(place, line.points, strict=True)
             ]
@@ -91,8 +93,9 @@ def bar_chart(bars: Sequence[tuple[str, float, str]], label: str) -> str:
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round numbers from at or below `low` to at or above `high`."""
-    if high - low < 1e-6 * max(1.0, abs(low)):  # nothing to tell apart
-        high = low + max(1.0, abs(low))
+    if high - low < 1e-6 * max(1.0, abs(low)):  # nothing to tell apart: it stands in the middle
+        around = abs(low) / 2 if abs(low) > 1e-3 else 1.0
+        low, high = low - around, high + around
     raw = (high - low) / about
     magnitude = 10 ** math.floor(math.log10(raw))
     step = next(m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= raw)
@@ -118,9 +121,10 @@ def _even(low: float, high: float) -> tuple[Ticks, Callable[[float], float]]:
 
 
 def _doubling(low: float, high: float) -> tuple[Ticks, Callable[[float], float]]:
-    """The same with powers of two; every other one where there are many."""
+    """The same with powers of two; every other one where there are many, and a lone one in the middle."""
     first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
-    place = _scale(first, last, LEFT, WIDTH - RIGHT)
+    beyond = first == last
+    place = _scale(first - beyond, last + beyond, LEFT, WIDTH - RIGHT)
     shown = range(first, last + 1, 1 if last - first < MOST_POWERS else 2)
     return [(2**i, f"{2**i:,}") for i in shown], lambda value: place(math.log2(value))
 
@@ -150,7 +154,7 @@ def _axes(
     names = (
         f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">'
         f"{escape(x_label)}</text>"
-        f'<text class="label" transform="translate(17 {(TOP + floor) / 2}) rotate(-90)" text-anchor="middle">'
+        f'<text class="label" transform="translate(16 {(TOP + floor) / 2}) rotate(-90)" text-anchor="middle">'
         f"{escape(y_label)}</text>"
     )
     return "".join(grid) + "".join(below) + names

@@ -20,7 +20,7 @@ from headcount.show.curves import curves
 from headcount.show.page import Section, escape, page, table
 from headcount.show.plots import bar_chart
 from headcount.text import corpora
-from headcount.use.describe import describe, outline_of
+from headcount.use.describe import describe, outline_of, unit_of
 from headcount.use.load import LanguageModel, load
 
 HEAT_BYTES, KIND_BYTES = 2_000, 65_536
@@ -150,7 +150,7 @@ def _kinds_section(lm: LanguageModel, text: corpora.Bytes, of: str) -> Section:
 
 def _made_of(run: Run, events: Sequence[dict[str, Any]], of: str) -> list[Section]:
     """The architecture, the recipe, the machine."""
-    facts = describe(str(run.path))
+    facts, unit = describe(str(run.path)), unit_of(run.recipe)
     started = next((e for e in reversed(events) if e["event"] in ("started", "resumed")), None)
     ended = next((e for e in reversed(events) if e["event"] == "finished"), None)
     last = next((e for e in reversed(events) if e["event"] == "step"), None)
@@ -165,7 +165,7 @@ def _made_of(run: Run, events: Sequence[dict[str, Any]], of: str) -> list[Sectio
         ("parameters", f"{facts['parameters']['in training']:,} in training, {facts['parameters']['in use']:,} in use"),
         ("attention heads", str(facts["heads"])),
         ("state per stream", f"{facts['state_bytes_per_stream'] / 1024:,.0f} KiB with a full window"),
-        ("operations per byte", f"{facts['flops_per_byte']['forward'] / 1e6:,.2f} MFLOP forward"),
+        (f"operations per {unit}", f"{facts[f'flops_per_{unit}']['forward'] / 1e6:,.2f} MFLOP forward"),
     ]
     picture = drawing(outline_of(run))
     return [

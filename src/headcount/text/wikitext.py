@@ -7,6 +7,7 @@ from the published zip, or from a download of it. Every part is known by its sha
 
 from __future__ import annotations
 
+import collections
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -82,21 +83,32 @@ def is_ready(name: str) -> bool:
 
 
 def find(name: str, paths: Sequence[str]) -> Path:
-    """The prepared file in the cache, made if need be."""
+    """The prepared file in the cache, made if need be. Paths are verified also where it is there already."""
     for path in paths:
         if not Path(path).exists():
             raise RequestError(f"{path}: no such file")
     with making(name) as kept:
         if prepared.is_whole(kept):
+            for content in _parts(name, paths).values() if paths else ():
+                collections.deque(content, maxlen=0)  # read for its hash alone
             return kept
         form = FORMS[name]
         places = paths or [str(download.fetch(f"{ADDRESS}/{form.zip}", name, f"sha256:{form.sha256}"))]
         parts: dict[str, tuple[Iterator[bytes], Counts]] = {}
-        for split, sha1 in zip(SPLITS, form.sha1, strict=True):
+        for split, content in _parts(name, places).items():
             counts: Counts = {}
-            parts[split] = _verified(_part(places, f"wiki.{split}.{form.ending}", name), sha1, split, counts), counts
+            parts[split] = _counted(content, counts), counts
         prepared.write(kept, parts, {"corpus": name})
         return kept
+
+
+def _parts(name: str, paths: Sequence[str]) -> dict[str, Iterator[bytes]]:
+    """The bytes of train, valid and test, verified as they are read."""
+    form = FORMS[name]
+    return {
+        split: _verified(_part(paths, f"wiki.{split}.{form.ending}", name), sha1, split)
+        for split, sha1 in zip(SPLITS, form.sha1, strict=True)
+    }
 
 
 def _part(paths: Sequence[str], wanted: str, name: str) -> Iterator[bytes]:
@@ -115,15 +127,22 @@ def _part(paths: Sequence[str], wanted: str, name: str) -> Iterator[bytes]:
     raise RequestError(f"{', '.join(paths)}: there is no {wanted}, which is a part of {name}")
 
 
-def _verified(content: Iterator[bytes], sha1: str, split: str, counts: Counts) -> Iterator[bytes]:
-    """The bytes as they come, counted; if their hash is not the published one, nothing is made of them."""
-    digest, words, lines, inside = hashlib.sha1(usedforsecurity=False), 0, 0, False
+def _verified(content: Iterator[bytes], sha1: str, split: str) -> Iterator[bytes]:
+    """The bytes as they come; if their hash is not the published one, nothing is made of them."""
+    digest = hashlib.sha1(usedforsecurity=False)
     for chunk in content:
         digest.update(chunk)
+        yield chunk
+    if digest.hexdigest() != sha1:
+        raise DataError(f"the {split} part is not the published one: its sha1 is {digest.hexdigest()}, not {sha1}")
+
+
+def _counted(content: Iterator[bytes], counts: Counts) -> Iterator[bytes]:
+    """The bytes as they come; afterwards their lines and words are in `counts`."""
+    words, lines, inside = 0, 0, False
+    for chunk in content:
         lines += chunk.count(b"\n")
         words += len(chunk.split()) - (inside and not chunk[:1].isspace())
         inside = not chunk[-1:].isspace()
         yield chunk
-    if digest.hexdigest() != sha1:
-        raise DataError(f"the {split} part is not the published one: its sha1 is {digest.hexdigest()}, not {sha1}")
     counts.update(lines=lines, words=words)

@@ -8,7 +8,7 @@ from typing import Any
 
 from headcount.errors import RequestError
 from headcount.learn.run import Run
-from headcount.use.describe import describe
+from headcount.use.describe import describe, unit_of
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,6 @@ def _row(path: str, figure: dict[str, Any] | None) -> Row:
         parameters=facts["parameters"]["in use"],
         bytes_seen=last["bytes"],
         seconds=last["seconds"],
-        flops=facts["flops_per_byte"]["forward"],
+        flops=facts[f"flops_per_{unit_of(run.recipe)}"]["forward"],
         memory=ended.get("memory"),
     )

@@ -35,7 +35,8 @@ class Asked:
     """Which bytes: a file, or a split of the runs' own corpus; perhaps only the first."""
 
     text: Path | None = None
-    split: str = "valid"
+    split: str | None = None
+    """valid, if it is the corpus."""
     limit: int | None = None
 
 
@@ -142,7 +143,8 @@ def by_context(
     for lm in group.models:
         nats = nats_by_context(lm.model, group.text, places, contexts, _telling(tell, str(lm.path)))
         curves.append(_curve(lm, nats, {"positions": places.tolist(), "nats": nats.tolist()}))
-    about = f"{count:,} positions of {group.measured_on}; each from an empty state, fed exactly so many bytes before it"
+    positions_of = "1 position of" if count == 1 else f"{count:,} positions of"
+    about = f"{positions_of} {group.measured_on}; each from an empty state, fed exactly so many bytes before it"
     mark = "begins a new window after so many bytes, and is fed only the last of longer contexts"
     return Curves("context", "bits per byte", about, contexts, mark, group.corpus, tuple(curves))
 
@@ -263,13 +265,14 @@ def copying(
 
 
 def _curve(lm: LanguageModel, nats: Nats, arrays: Mapping[str, Any]) -> Curve:
-    """Means over the second axis, in bits, with their errors."""
-    spread = nats.std(axis=1) / math.sqrt(nats.shape[1]) / math.log(2)
+    """Means over the second axis, in bits, with their errors; one number has none."""
+    count = nats.shape[1]
+    spread = nats.std(axis=1) / math.sqrt(count) / math.log(2) if count > 1 else None
     return Curve(
         run=str(lm.path),
         model=lm.describe(),
         values=tuple(_bits(nats)),
-        errors=tuple(spread.tolist()),
+        errors=None if spread is None else tuple(spread.tolist()),
         mark=lm.model.restarts_after,
         arrays=arrays,
     )

@@ -40,17 +40,22 @@ def outline_of(run: Run) -> tuple[Part, ...]:
         return cls(config).outline()
 
 
+def unit_of(recipe: Recipe) -> str:
+    """What its operations are counted per."""
+    return "byte" if recipe.tokens.kind == "bytes" else "token"
+
+
 def _of_recipe(recipe: Recipe) -> dict[str, Any]:
     """Counted with the vocabulary that was published, if one was: training uses the tokens' own."""
     published = vars(recipe.published) if recipe.published else {}
     vocabulary = published.get("vocabulary") or expected_vocabulary(recipe.tokens)
-    facts = _of_model(recipe.model, vocabulary, recipe.batches.segment)
+    facts = _of_model(recipe.model, vocabulary, recipe.batches.segment, unit_of(recipe))
     if recipe.published:
         facts["published"] = {key: value for key, value in published.items() if value is not None}
     return facts
 
 
-def _of_model(table: Any, vocabulary: int, segment: int) -> dict[str, Any]:
+def _of_model(table: Any, vocabulary: int, segment: int, unit: str = "byte") -> dict[str, Any]:
     cls, config = configure(table, vocabulary)
     with undrawn():
         spec = cls(config).spec(segment)
@@ -61,5 +66,5 @@ def _of_model(table: Any, vocabulary: int, segment: int) -> dict[str, Any]:
         "heads": spec.heads,
         "receptive_field": "unbounded" if spec.receptive_field is None else spec.receptive_field,
         "state_bytes_per_stream": spec.state_bytes,
-        "flops_per_byte": {"forward": spec.flops, "of which recurrent": spec.recurrent_flops, "segment": segment},
+        f"flops_per_{unit}": {"forward": spec.flops, "of which recurrent": spec.recurrent_flops, "segment": segment},
     }

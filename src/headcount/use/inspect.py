@@ -13,8 +13,8 @@ from headcount.measure.features import correlations, features
 from headcount.use.load import LanguageModel
 
 SEGMENT = 128
-STRONGEST = 24
-"""Places that are kept for every byte."""
+STRONGEST, LISTED, PLACES = 24, 8, 300_000
+"""Places that are kept for every byte: at most, at least, and of all heads together if the least allows it."""
 COPIED_LEAST, COPIED_WEIGHT, COPIED_MOST = 4, 0.1, 20
 """A copied span has this many bytes and this much weight on its source; so many are kept."""
 UNITS_PER_FEATURE = 6
@@ -34,6 +34,8 @@ class Span:
 class Head:
     """Where one head looks while it reads a text."""
 
+    name: str
+    """Its layer and, where a layer has several, which of them it is; both from 1."""
     places: list[list[tuple[int, float]]]
     """For every byte that is predicted, the strongest (distance, weight); distance 0 is the row just written."""
     distances: npt.NDArray[np.float64]
@@ -57,8 +59,18 @@ def heads(lm: LanguageModel, text: bytes) -> list[Head]:
     lm.require_bytes("inspect")
     if not lm.model.heads:
         raise RequestError(f"{lm.path} has no attention: there is nothing to see")
-    pieces = _weights(lm, text)
-    return [_head(text, [piece[number] for piece in pieces]) for number in range(lm.model.heads)]
+    pieces, names = _weights(lm, text), _names(lm)
+    kept = min(max(PLACES // (len(names) * len(text)), LISTED), STRONGEST)
+    return [_head(name, text, [piece[number] for piece in pieces], kept) for number, name in enumerate(names)]
+
+
+def _names(lm: LanguageModel) -> list[str]:
+    """Of all heads, in the order of `look_back`: layer by layer, the same number in each that has any."""
+    layers = [part.block or 0 for part in lm.model.outline() if part.looks_back is not None]
+    of_each = lm.model.heads // len(layers)
+    if of_each == 1:
+        return [f"layer {layer + 1}" for layer in layers]
+    return [f"layer {layer + 1}, head {head + 1}" for layer in layers for head in range(of_each)]
 
 
 def _weights(lm: LanguageModel, text: bytes) -> list[list[npt.NDArray[np.float32]]]:
@@ -73,7 +85,7 @@ def _weights(lm: LanguageModel, text: bytes) -> list[list[npt.NDArray[np.float32
     return pieces
 
 
-def _head(text: bytes, pieces: list[npt.NDArray[np.float32]]) -> Head:
+def _head(name: str, text: bytes, pieces: list[npt.NDArray[np.float32]], kept: int) -> Head:
     places: list[list[tuple[int, float]]] = []
     totals = np.zeros(max(piece.shape[1] for piece in pieces))
     for piece in pieces:
@@ -81,10 +93,10 @@ def _head(text: bytes, pieces: list[npt.NDArray[np.float32]]) -> Head:
         for t in range(length):
             by_distance = piece[t, : rows - length + t + 1][::-1]
             totals[: len(by_distance)] += by_distance
-            order = np.argsort(-by_distance, kind="stable")[:STRONGEST]
+            order = np.argsort(-by_distance, kind="stable")[:kept]
             places.append([(int(d), float(by_distance[d])) for d in order])
     seen = np.trim_zeros(totals / len(text), "b")
-    return Head(places, seen, _copied(text, places))
+    return Head(name, places, seen, _copied(text, places))
 
 
 def _copied(text: bytes, places: list[list[tuple[int, float]]]) -> list[Span]:

@@ -67,19 +67,19 @@ class LanguageModel:
         self,
         text: str | Path | None = None,
         *,
-        split: str = "valid",
+        split: str | None = None,
         curve: str | None = None,
         **how: Any,
     ) -> Figure:
-        """The figure on a file, or on a split of the run's own corpus; kept in the run's `figures.jsonl`.
+        """The figure on a file, or on a split (valid) of the run's own corpus; kept in the run's `figures.jsonl`.
 
         `how`: protocol, segment, window, clamp (the recipe's where they are left out), limit. A point of a `curve` says
         so: it is no figure to compare runs by.
         """
         table = self.how(how)
+        name, split, source = self.source(text, split)
         command = ["headcount", "evaluate", str(self.path)]
         command += ["--split", split] if text is None else ["--text", str(text)]
-        name, split, source = self.source(text, split)
         for key, value in vars(table).items():
             command += [f"--{key}", str(value)] if value is not None else []
         command += ["--checkpoint", str(self.facts["step"])] if self.run else []
@@ -109,13 +109,16 @@ class LanguageModel:
             self.run.add_figure(figure)
         return figure
 
-    def source(self, text: str | Path | None, split: str) -> tuple[str, str, npt.NDArray[np.uint8]]:
-        """Name, split and bytes of a file, or of a split of the run's own corpus."""
+    def source(self, text: str | Path | None, split: str | None) -> tuple[str, str, npt.NDArray[np.uint8]]:
+        """Name, split and bytes of a file, or of a split (valid) of the run's own corpus."""
         if text is not None:
+            if split is not None:
+                raise RequestError(f"--split {split} is of the run's own corpus: a --text is measured as a whole")
             return Path(text).name, "text", corpora.open_text(text)
         if self.run is None:
             raise RequestError(f"{self.path} is a packed model and has no corpus: name a text with --text")
         corpus = corpora.open_corpus(self.run.recipe.corpus)
+        split = "valid" if split is None else split
         return corpus.name, split, corpus.split(split)
 
     def describe(self) -> dict[str, Any]:

@@ -88,32 +88,37 @@ for (const root of all("[data-expected]")) {
   });
 }
 
-// The places that a head read to predict a byte: in the text, on the ruler, and in words.
-for (const root of all("[data-head]")) {
-  const { reach, places } = data.heads[Number(root.dataset.head)];
+// The places that the chosen head read to predict a byte: in the text, on the ruler, and in words.
+for (const root of all(".looking")) {
   const spans = all("b[data-at]", root);
   const starts = spans.map((span) => Number(span.dataset.at));
   const spanOf = (at) => spans[starts.findLastIndex((start) => start <= at)];
   const ruler = root.querySelector(".ruler");
   const box = root.querySelector(".places");
-  onByte(root, ["click"], (at) => {
+  const choices = all("select[data-heads]");
+  let head = data.heads[0];
+  let chosen = -1;
+  const show = (at) => {
+    chosen = at;
     spans.forEach((span) => { span.style.background = ""; });
     ruler.textContent = "";
     box.textContent = "";
     const about = element("p", `To predict byte ${at.toLocaleString("en")}, `, box);
     element("code", data.names[data.bytes[at]], about);
-    about.append(", it read most from");
+    about.append(`, ${head.name} read most from`);
     const list = element("ol", "", box);
-    const strongest = places[at][0][1] || 1;
-    for (const [distance, mille] of places[at]) {
+    const places = head.places[at];
+    const strongest = places[1] || 1;
+    for (let i = 0; i < places.length; i += 2) {
+      const [distance, mille] = [places[i], places[i + 1]];
       // A row was written when the byte before its place had just been read.
       const read = at - distance - 1;
       const strength = 0.85 * mille / strongest;
       if (read >= 0) spanOf(read).style.background = `rgba(var(--heat), ${strength.toFixed(2)})`;
       const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-      const width = Math.max(1000 / reach, 3);
+      const width = Math.max(1000 / head.reach, 3);
       const height = Math.max(2, 46 * mille / strongest);
-      const x = reach > 1 ? (1000 - width) * (1 - distance / (reach - 1)) : 0;
+      const x = head.reach > 1 ? (1000 - width) * (1 - distance / (head.reach - 1)) : 0;
       for (const [name, value] of Object.entries({ x, y: 46 - height, width, height })) bar.setAttribute(name, value);
       ruler.append(bar);
       if (list.childElementCount >= 8) continue;
@@ -122,7 +127,15 @@ for (const root of all("[data-head]")) {
       item.append(distance ? ` ${distance.toLocaleString("en")} back, ` : " just read, ");
       item.append(`${(mille / 10).toFixed(1)} %`);
     }
-  });
+  };
+  onByte(root, ["click"], show);
+  choices.forEach((choice) => choice.addEventListener("change", () => {
+    head = data.heads[Number(choice.value)];
+    choices.forEach((other) => { other.value = choice.value; });
+    all("[data-of-head]").forEach((panel) => { panel.hidden = panel.dataset.ofHead !== choice.value; });
+    root.querySelector(".farthest").textContent = `${(head.reach - 1).toLocaleString("en")} bytes back`;
+    if (chosen >= 0) show(chosen);
+  }));
 }
 
 // The text tinted by the chosen unit.
