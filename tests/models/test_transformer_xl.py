@@ -300,6 +300,21 @@ def test_recompute_changes_nothing_but_memory(dropout):
     assert kept["layers"] < 0.5 * kept["nothing"]
 
 
+def test_recomputed_streams_are_worked_through_a_few_at_a_time(monkeypatch):
+    model = build(recompute="layers")
+
+    def gradients(at_once):
+        monkeypatch.setattr("headcount.layers.recompute.AT_ONCE", at_once)
+        model.zero_grad()
+        _, state = model.objective(tokens(batch=5), model.start(5), 0.0)
+        loss, _ = model.objective(tokens(batch=5), state.detach(), 0.0)
+        loss.total.backward()
+        return [p.grad.clone() for p in model.parameters()]
+
+    for few, all_of_them in zip(gradients(200), gradients(1 << 30), strict=True):
+        assert torch.allclose(few, all_of_them, atol=1e-12)
+
+
 def test_frequencies_stay_precise_in_a_narrow_model():
     model = TransformerXL(TransformerXLConfig(**SMALL)).bfloat16()
     assert model.frequencies.dtype == torch.float32 and model.layers[0].up.weight.dtype == torch.bfloat16

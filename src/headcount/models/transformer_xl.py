@@ -23,7 +23,6 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from headcount.layers.adaptive import AdaptiveSoftmax
 from headcount.layers.dropout import dropout
@@ -31,6 +30,7 @@ from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, seen
 from headcount.layers.norm import LayerNorm
 from headcount.layers.positions import frequencies, sinusoid
+from headcount.layers.recompute import run_twice
 from headcount.layers.relative_heads import Attention, Projected, Seen, as_bias
 from headcount.layers.state import NOT_CARRIED
 from headcount.models import transformer_xl_single
@@ -265,7 +265,7 @@ class TransformerXL(Model):
         self, layer: Layer, h: Tensor, queries: int, memory: Memory, state: TransformerXLState, fixed: Fixed
     ) -> tuple[Tensor, Memory]:
         """A layer's last rows, and its memory; where layers are recomputed, it keeps its inputs and runs twice."""
-        attention, asked = layer.attention, h[:, h.shape[1] - queries :]
+        attention, asked = layer.attention, h if queries == h.shape[1] else h[:, -queries:]
         if not torch.is_grad_enabled():
             if not state.without_gradients:  # rows of zeros too: a norm before attention makes something of them
                 memory = Memory.of(attention.keys_and_values(layer.rows(memory.rows)), memory.window)
@@ -277,7 +277,7 @@ class TransformerXL(Model):
             return cast(Tensor, layer(h, Seen(attention.keys_and_values(layer.rows(rows)), *fixed)))
 
         if self.config.recompute == "layers":
-            return cast(Tensor, checkpoint(run, asked, rows, use_reentrant=False)), memory.detach()
+            return run_twice(run, asked, rows), memory.detach()
         return run(asked, rows), memory.detach()
 
     def _project(self, rows: int, clamp: int) -> list[Tensor]:
