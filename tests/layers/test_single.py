@@ -45,6 +45,7 @@ def test_functions_do_not_overflow():
         extremes = np.array([-1e4, 0.0, 1e4], dtype=np.float32)
         assert single.sigmoid(extremes).tolist() == [0.0, 0.5, 1.0]
         assert single.softmax(extremes).tolist() == [0.0, 0.0, 1.0]
+        assert single.softmax(np.stack([extremes, -extremes])).tolist() == [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
 
 
 def test_where_it_applies():

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from headcount.layers import dropout as dropouts
 from headcount.models import transformer_xl as module
@@ -315,6 +316,21 @@ def test_recompute_changes_nothing_but_memory(dropout):
     assert kept["layers"] < 0.5 * kept["nothing"]
 
 
+def test_recomputed_streams_are_worked_through_a_few_at_a_time(monkeypatch):
+    model = build(recompute="layers")
+
+    def gradients(at_once):
+        monkeypatch.setattr("headcount.layers.recompute.AT_ONCE", at_once)
+        model.zero_grad()
+        _, state = model.objective(tokens(batch=5), model.start(5), 0.0)
+        loss, _ = model.objective(tokens(batch=5), state.detach(), 0.0)
+        loss.total.backward()
+        return [p.grad.clone() for p in model.parameters()]
+
+    for few, all_of_them in zip(gradients(200), gradients(1 << 30), strict=True):
+        assert torch.allclose(few, all_of_them, atol=1e-12)
+
+
 def test_frequencies_stay_precise_in_a_narrow_model():
     model = TransformerXL(TransformerXLConfig(**SMALL)).bfloat16()
     assert model.frequencies.dtype == torch.float32 and model.layers[0].up.weight.dtype == torch.bfloat16
@@ -344,3 +360,44 @@ def test_streams_may_be_worked_through_one_by_one(monkeypatch):
 
     for one, all_of_them in zip(gradients(1), gradients(1 << 30), strict=True):
         assert torch.allclose(one, all_of_them, atol=1e-12)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"norm": "pre", "final_norm": True}, {"window_rule": "memory"}, {"memory_start": "zeros"}, {"layers": 1}]
+    + [{"positions": positions} for positions in ("shaw", "sinusoid", "learned")],
+    ids=str,
+)
+@pytest.mark.parametrize(("length", "rows"), [(6, 1), (6, 4), (6, 6), (5, 9), (18, 1), (18, 7)])
+def test_tail_is_the_end_of_the_whole(changes, gradients, length, rows):
+    model, text = build(**changes), tokens(length=length)
+    with torch.set_grad_enabled(gradients):
+        hidden, _ = model(text, model.start(2))
+        assert (model.tail(text, model.start(2), rows) - hidden[:, -rows:]).abs().max() < 1e-12
+        _, state = model(text[:, :3], model.start(2))
+        hidden, _ = model(text[:, 3:], state.clone())
+        assert (model.tail(text[:, 3:], state, rows) - hidden[:, -rows:]).abs().max() < 1e-12
+
+
+def test_tail_refuses_a_state_from_a_call_without_gradients():
+    model = build()
+    with torch.no_grad():
+        _, state = model(tokens(), model.start(2))
+    with pytest.raises(RuntimeError, match="gradients off"):
+        model.tail(tokens(), state, 1)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("positions", ["relative", "learned"])
+def test_tail_computes_the_needed_rows_of_the_last_layer_only(positions):
+    model, text, rows = build(layers=1, positions=positions), tokens(length=6), 2
+
+    def counted(work):
+        with FlopCounterMode(display=False) as counter:
+            work()
+        return counter.get_total_flops()
+
+    saved = counted(lambda: model(text, model.start(2))) - counted(lambda: model.tail(text, model.start(2), rows))
+    of_a_row = 2 * (2 * 8 * 8 + 2 * 8 * 12)  # query, output, feed-forward
+    assert saved >= 2 * (6 - rows) * of_a_row

@@ -9,7 +9,8 @@ and without distances layers/multihead.py.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -76,6 +77,21 @@ class Seen:
     """r, H × S × D', farthest first; None where positions are absolute: nothing is hidden then but what lies ahead."""
     biases: tuple[Tensor, Tensor] | None
     """u and v, where layers share them."""
+
+
+@dataclass
+class Projected:
+    """r of every layer for the distances needed so far (H × N × D' each, farthest first): no stream has its own."""
+
+    tables: list[Tensor] = field(default_factory=list)
+
+    def reach(self, rows: int, project: Callable[[int], list[Tensor]]) -> list[Tensor]:
+        """r for the distances rows - 1 … 0, H × S × D' a layer; with gradients off made once and kept."""
+        if torch.is_grad_enabled():
+            return project(rows)
+        if not self.tables or self.tables[0].shape[1] < rows:
+            self.tables = [table.contiguous() for table in project(2 * rows)]
+        return [table[:, -rows:] for table in self.tables]
 
 
 def as_bias(mask: Tensor | None, like: Tensor) -> Tensor | None:

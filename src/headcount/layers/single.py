@@ -54,9 +54,9 @@ def sigmoid(x: Vector) -> Vector:
 
 
 def softmax(x: Vector) -> Vector:
-    """Probabilities."""
-    y: Vector = np.exp(x - np.maximum.reduce(x))
-    y /= np.add.reduce(y)
+    """Probabilities along the last dimension."""
+    y: Vector = np.exp(x - np.maximum.reduce(x, axis=-1, keepdims=True))
+    y /= np.add.reduce(y, axis=-1, keepdims=True)
     return y
 
 

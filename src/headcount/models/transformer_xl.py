@@ -23,7 +23,6 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from headcount.layers.adaptive import AdaptiveSoftmax, require_bands
 from headcount.layers.dropout import dropout
@@ -31,9 +30,11 @@ from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, seen
 from headcount.layers.norm import LayerNorm
 from headcount.layers.positions import frequencies, sinusoid
-from headcount.layers.relative_heads import Attention, Seen, as_bias
+from headcount.layers.recompute import run_twice
+from headcount.layers.relative_heads import Attention, Projected, Seen, as_bias
 from headcount.layers.state import NOT_CARRIED
-from headcount.models.contract import Loss, Model, ModelState, Part, Spec, count_parameters, watch
+from headcount.models import transformer_xl_single
+from headcount.models.contract import Loss, Model, ModelState, Part, Spec, count_parameters, require_usable, watch
 
 Rule = Literal["exact", "memory"]
 Positions = Literal["relative", "shaw", "sinusoid", "learned"]
@@ -98,13 +99,6 @@ class TransformerXLConfig:
         return self.positions in ("sinusoid", "learned")
 
 
-@dataclass
-class Projected:
-    """r of every layer for the distances needed so far (H × N × D' each, farthest first): no stream has its own."""
-
-    tables: list[Tensor] = field(default_factory=list)
-
-
 @dataclass(kw_only=True)
 class TransformerXLState(ModelState):
     """Every layer's memory: its inputs (B × S × D), or with gradients off keys and values (B × 2H × S × d)."""
@@ -114,6 +108,8 @@ class TransformerXLState(ModelState):
     clamp: int
     """0 is none."""
     projected: Projected = field(default_factory=Projected, metadata=NOT_CARRIED)
+    single: tuple[transformer_xl_single.Layer, ...] = field(default=(), metadata=NOT_CARRIED)
+    """The layers themselves, in the form in which they read single bytes, once they did."""
 
     @property
     def rule(self) -> Rule:
@@ -230,62 +226,65 @@ class TransformerXL(Model):
             tokens = tokens[:, window - used :]
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1), state
 
-    def _segment(self, tokens: Tensor, state: TransformerXLState) -> tuple[Tensor, TransformerXLState]:
-        """A segment that stays in one window."""
-        config, length, first, after = self.config, tokens.shape[1], state.layers[0], []
+    def tail(self, tokens: Tensor, state: TransformerXLState, rows: int) -> Tensor:
+        """As everywhere; in one window the last layer computes the rows that are asked for, and no others."""
+        if self.config.absolute and state.layers[0].length + tokens.shape[1] > state.layers[0].window:
+            return super().tail(tokens, state, rows)
+        require_usable(state)
+        return self._segment(tokens, state, min(rows, tokens.shape[1]))[0]
+
+    def _segment(self, tokens: Tensor, state: TransformerXLState, last: int = 0) -> tuple[Tensor, TransformerXLState]:
+        """A segment that stays in one window: all of it, or its last rows."""
+        config, length, first = self.config, tokens.shape[1], state.layers[0]
         places = slice(first.length, first.length + length)
         h = self.head.embed(tokens) * math.sqrt(config.width)
         if config.positions == "sinusoid":
             h = h + self._waves(torch.arange(places.start, places.stop, device=h.device)).to(h.dtype)
         h = self._drop(h)
         rows = first.sees(length, state.rule)
-        hide = as_bias(seen(length, rows, first.window if state.exact else None, h.device), h)
-        projected = state.projected if state.without_gradients else Projected()
-        tables = self._tables(rows, projected, state.clamp)
-        for number, (layer, memory) in enumerate(zip(self.layers, state.layers, strict=True)):
-            if config.positions == "learned":
-                h = h + self.places[number, places]
-            fixed = hide, tables[number] if tables else None, self._shared
-            h, memory = self._through(cast(Layer, layer), h, memory, state, fixed)
-            after.append(memory)
+        kept, ready = (state.projected, state.single) if state.without_gradients else (Projected(), ())
+        tables = [] if config.absolute else kept.reach(rows, lambda most: self._project(most, state.clamp))
+        if transformer_xl_single.applies(self, tokens, state):
+            ready = ready or transformer_xl_single.prepare(self, self._shared)
+            h, after = transformer_xl_single.through(ready, h, state, tables)
+        else:
+            hide, after = as_bias(seen(length, rows, first.window if state.exact else None, h.device), h), []
+            for number, (layer, memory) in enumerate(zip(self.layers, state.layers, strict=True)):
+                if config.positions == "learned":
+                    h = h + self.places[number, places]
+                queries = (number == config.layers - 1 and last) or length
+                fixed = hide if hide is None else hide[-queries:], tables[number] if tables else None, self._shared
+                h, memory = self._through(cast(Layer, layer), h, queries, memory, state, fixed)
+                after.append(memory)
         if self.final_norm is not None:
             h = self.final_norm(h)
-        return self._drop(h), dataclasses.replace(state, layers=tuple(after), projected=projected)
+        return self._drop(h), dataclasses.replace(state, layers=tuple(after), projected=kept, single=ready)
 
     def _through(
-        self, layer: Layer, h: Tensor, memory: Memory, state: TransformerXLState, fixed: Fixed
+        self, layer: Layer, h: Tensor, queries: int, memory: Memory, state: TransformerXLState, fixed: Fixed
     ) -> tuple[Tensor, Memory]:
-        """A layer, and its memory after it; where layers are recomputed, it keeps its inputs and runs twice."""
-        attention = layer.attention
+        """A layer's last rows, and its memory; where layers are recomputed, it keeps its inputs and runs twice."""
+        attention, asked = layer.attention, h if queries == h.shape[1] else h[:, -queries:]
         if not torch.is_grad_enabled():
             if not state.without_gradients:  # rows of zeros too: a norm before attention makes something of them
                 memory = Memory.of(attention.keys_and_values(layer.rows(memory.rows)), memory.window)
             both, memory = memory.append(attention.keys_and_values(layer.rows(h)), state.rule)
-            return layer(h, Seen(both, *fixed)), memory
+            return layer(asked, Seen(both, *fixed)), memory
         rows, memory = memory.append(h, state.rule)
 
         def run(h: Tensor, rows: Tensor) -> Tensor:
             return cast(Tensor, layer(h, Seen(attention.keys_and_values(layer.rows(rows)), *fixed)))
 
         if self.config.recompute == "layers":
-            return cast(Tensor, checkpoint(run, h, rows, use_reentrant=False)), memory.detach()
-        return run(h, rows), memory.detach()
+            return run_twice(run, asked, rows), memory.detach()
+        return run(asked, rows), memory.detach()
 
-    def _tables(self, rows: int, kept: Projected, clamp: int) -> list[Tensor]:
-        """r of every layer for the distances rows - 1 … 0, H × S × D'; with gradients off made once and kept."""
-        if self.config.absolute:
-            return []
-        learning = torch.is_grad_enabled()
-        if learning or not kept.tables or kept.tables[0].shape[1] < rows:
-            most = rows if learning else 2 * rows
-            distances = torch.arange(most - 1, -1, -1, device=self._like.device)
-            distances = distances.clamp(max=clamp) if clamp else distances
-            waves = self._drop(self._waves(distances)) if self.config.positions == "relative" else None
-            made = [cast(Layer, layer).attention.project(distances, waves) for layer in self.layers]
-            if learning:
-                return made
-            kept.tables = [table.contiguous() for table in made]
-        return [table[:, -rows:] for table in kept.tables]
+    def _project(self, rows: int, clamp: int) -> list[Tensor]:
+        """r of every layer for the distances rows - 1 … 0, H × S × D'."""
+        distances = torch.arange(rows - 1, -1, -1, device=self._like.device)
+        distances = distances.clamp(max=clamp) if clamp else distances
+        waves = self._drop(self._waves(distances)) if self.config.positions == "relative" else None
+        return [cast(Layer, layer).attention.project(distances, waves) for layer in self.layers]
 
     def _waves(self, distances: Tensor) -> Tensor:
         return sinusoid(distances, self.frequencies)
