@@ -133,7 +133,8 @@ def _apart(text: Text) -> npt.NDArray[np.bool_]:
     """Between two classes; but a space may belong to what comes after it, and to other white space before it."""
     classes = _CLASSES[text]
     left, right = classes[:-1], classes[1:]
-    return np.logical_and(left != right, (left != _SPACE) & ((left != _WHITE) | (right != _SPACE)))
+    found: npt.NDArray[np.bool_] = (left != right) & (left != _SPACE) & ((left != _WHITE) | (right != _SPACE))
+    return found
 
 
 def _merges_of(tokenizer: Any) -> list[tuple[int, int]]:

@@ -131,14 +131,12 @@ def _layout_of(text: bytes) -> Layout:
 
 
 def _measured(line: bytes) -> list[int]:
-    """The bytes of every word of a line and of its end, white space before each included."""
+    """The bytes of every word of a line and of its end, white space before each included.
+
+    White space that a text ends with, without a newline, belongs to none.
+    """
     spans = [len(match[0]) for match in _WORD.finditer(line)]
-    left = len(line) - sum(spans)
-    if line.endswith(b"\n"):
-        spans.append(left)
-    elif spans:
-        spans[-1] += left
-    return spans
+    return [*spans, len(line) - sum(spans)] if line.endswith(b"\n") else spans
 
 
 def word_cut(text: Text, begin: int, place: int) -> int:
@@ -151,4 +149,5 @@ _WHITE = np.array([bytes([value]).isspace() for value in range(256)])
 
 def _apart(text: Text) -> npt.NDArray[np.bool_]:
     white = _WHITE[text]
-    return np.logical_or(text[:-1] == ord("\n"), ~white[:-1] & white[1:])
+    found: npt.NDArray[np.bool_] = (text[:-1] == ord("\n")) | (~white[:-1] & white[1:])
+    return found
