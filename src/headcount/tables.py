@@ -59,6 +59,8 @@ class TokensTable:
             raise ValueError(f"alphabet = {self.alphabet!r} is of characters, not of {self.kind}")
         if self.vocabulary is not None and (self.kind in ("bytes", "legacy-txl") or self.alphabet == "text8"):
             raise ValueError(f"vocabulary = {self.vocabulary}: tokens of this kind are the same for every corpus")
+        if self.kind in ("characters", "wordpieces") and (self.vocabulary or 256) < 256:
+            raise ValueError(f"vocabulary = {self.vocabulary}: {self.kind} have at least the 256 bytes")
 
 
 @dataclass(frozen=True, kw_only=True)

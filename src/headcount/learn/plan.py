@@ -93,7 +93,10 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False, tokens: Tokens | 
     recipe = recipe.replace("corpus", sha256=corpus.sha256, split=corpus.shares)
     recipe = recipe.replace("tokens", sha256=tokens.sha256)
     recipe = recipe.replace("model", **dataclasses.asdict(config))
-    recipe = _fit_batches(recipe, len(encode(corpus.split("train"), tokens).ids), say)
+    size = len(encode(corpus.split("train"), tokens).ids)
+    if size <= model.lookahead:
+        raise RequestError(f"{size} tokens of training text are too few: tokens.kind = {tokens.kind!r} finds no more")
+    recipe = _fit_batches(recipe, size, say)
     plan = Plan(recipe, corpus, tokens, model, config)
     with undrawn():
         shadow = model(config)

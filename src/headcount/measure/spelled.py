@@ -47,10 +47,12 @@ class Sorted:
         return self._ranges[prefix]
 
     def nats(self, mass: Nats, symbol: float, spelling: bytes) -> Nats:
-        """Nats of each byte of a token of probability `symbol`; `mass`: all probabilities in sorted order."""
-        begins = [mass[slice(*self.range_of(spelling[:i]))].sum() for i in range(len(spelling))]
-        with np.errstate(divide="ignore"):  # a probability can be 0 in float32
-            return 0.0 - np.diff(np.log([*begins, symbol]))
+        """Nats of each byte of a token that has `symbol` of them; `mass`: all probabilities in sorted order."""
+        begins = [mass[slice(*self.range_of(spelling[:i]))].sum() for i in range(1, len(spelling))]
+        with np.errstate(divide="ignore"):  # what is very unlikely has a logarithm, but its exponential is 0
+            kept = np.minimum(-np.log(begins), symbol)
+        # Rounding must not let a longer beginning be likelier than a shorter one.
+        return np.diff(np.maximum.accumulate([0.0, *kept, symbol]))
 
     def next_bytes(self, mass: Nats, prefix: bytes, count: int) -> list[tuple[int, float]]:
         """The likeliest bytes after a prefix, and their probabilities given that the token begins with it."""
@@ -113,7 +115,8 @@ class Token:
     """The bytes of the text that it stands for."""
     spells: bool
     """Whether it spells them; an unknown word does not."""
-    probability: float
+    whole: float
+    """Its nats."""
     mass: Nats
     """The probabilities of all symbols, in sorted order."""
     order: Sorted
@@ -121,19 +124,19 @@ class Token:
     def nats(self) -> Nats:
         """Of each of its bytes."""
         if self.spells:
-            return self.order.nats(self.mass, self.probability, self.own)
-        return np.full(len(self.own), -np.log(self.probability) / len(self.own))
+            return self.order.nats(self.mass, self.whole, self.own)
+        return np.full(len(self.own), self.whole / len(self.own))
 
 
 def _read(model: Model, text: Encoded) -> Iterator[Token]:
     """The tokens of a text, one after the other."""
     after, byte = sorter(text.tokens), 0
-    for place, before, ids, probabilities in _predicted(model, text):
+    for place, before, ids, log_probs in _predicted(model, text):
         spans = text.tokens.lengths[ids] if text.spans is None else text.spans[place : place + len(ids)]
-        for last, symbol, span, row in zip(before, ids, spans, probabilities, strict=True):
+        for last, symbol, span, row in zip(before, ids, spans, log_probs, strict=True):
             own, order = text.text[byte : byte + int(span)].tobytes(), after(int(last))
             spells = own == text.tokens.spelled(int(last))[symbol]
-            yield Token(own, spells, float(row[symbol]), row[order.order], order)
+            yield Token(own, spells, -float(row[symbol]), np.exp(row[order.order]), order)
             byte += int(span)
 
 
@@ -142,7 +145,7 @@ Predicted = tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64], Nats]
 
 @torch.inference_mode()
 def _predicted(model: Model, text: Encoded) -> Iterator[Predicted]:
-    """Where some tokens begin, the token before each, the tokens, and the probabilities of all symbols there."""
+    """Where some tokens begin, the token before each, the tokens, and the log-probabilities of all symbols there."""
     segment = max(1, min(SEGMENT, model.longest_segment() or SEGMENT, AT_ONCE // text.tokens.vocabulary))
     device, state, last = next(model.parameters()).device, model.start(1), text.tokens.start
     with in_use(model):
@@ -150,7 +153,7 @@ def _predicted(model: Model, text: Encoded) -> Iterator[Predicted]:
             ids = text.ids[place : place + segment].astype(np.int64)
             before = np.concatenate([[last], ids[:-1]])
             hidden, state = model(torch.from_numpy(before[None]).to(device), state)
-            yield place, before, ids, model.head.log_probs(hidden)[0].double().exp().cpu().numpy()
+            yield place, before, ids, model.head.log_probs(hidden)[0].double().cpu().numpy()
             last = int(ids[-1])
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headcount.errors import RequestError
-from headcount.text.symbols import SINGLE, Piece, Text, Tokens
+from headcount.text.mapped import Text, stretch, stretches
+from headcount.text.symbols import SINGLE, Piece, Tokens
 
 CODE_POINTS = 0x110000
 ESCAPED = 0xDC00
@@ -42,7 +43,8 @@ class Characters(Tokens):
     def learn(cls, text: Text, most: int | None) -> Characters:
         """The code points of a text, the most frequent first; at most so many symbols in all."""
         counts = np.zeros(CODE_POINTS, dtype=np.int64)
-        for piece in pieces(text):
+        for begin, end in stretches(text, READ_AT_ONCE, character_cut):
+            piece = stretch(text, begin, end)
             counts += np.bincount(_code_points(piece), minlength=CODE_POINTS)
         counts[:128] = counts[ESCAPED : ESCAPED + 256] = 0
         order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
@@ -53,9 +55,9 @@ class Characters(Tokens):
         """A byte, or a character's UTF-8."""
         return self._spellings
 
-    def cut(self, text: Text, place: int) -> int:
+    def cut(self, text: Text, begin: int, place: int) -> int:
         """Before a byte that begins a character."""
-        return character_cut(text, place)
+        return character_cut(text, begin, place)
 
     def encode_piece(self, text: bytes, before: bytes = b"\n") -> Piece:
         """One token a character; one a byte for what has no symbol."""
@@ -107,22 +109,14 @@ _TEXT8 = np.full(256, -1, dtype=np.int16)
 _TEXT8[list(b" abcdefghijklmnopqrstuvwxyz")] = np.arange(27)
 
 
-def character_cut(text: Text, place: int) -> int:
-    """At or before `place` in UTF-8: before a byte that begins a character (or anywhere, if none is near)."""
-    for back in range(place, max(0, place - 4), -1):
+def character_cut(text: Text, begin: int, place: int) -> int:
+    """Before a byte that begins a character; a fourth byte in a row that goes on with one belongs to none."""
+    for back in range(place, max(begin, place - 4), -1):
         if text[back] & 0xC0 != 0x80:
             return back
+    while place < min(begin + 4, len(text)) and text[place] & 0xC0 == 0x80:
+        place += 1
     return place
-
-
-def pieces(text: Text) -> Iterator[bytes]:
-    """A text in stretches of whole characters."""
-    begin = 0
-    while begin < len(text):
-        end = begin + READ_AT_ONCE
-        end = len(text) if end >= len(text) else character_cut(text, end)
-        yield text[begin:end].tobytes()
-        begin = end
 
 
 def _code_points(text: bytes) -> npt.NDArray[np.uint32]:

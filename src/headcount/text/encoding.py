@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +27,11 @@ import numpy as np
 
 from headcount import durable
 from headcount.errors import DataError
+from headcount.text import mapped
 from headcount.text.cache import making
+from headcount.text.mapped import Text, stretch, stretches
 from headcount.text.progress import shown
-from headcount.text.symbols import Bytes, Ids, Piece, Spans, Text, Tokens
+from headcount.text.symbols import Bytes, Ids, Piece, Spans, Tokens
 
 AT_ONCE = 1 << 21
 """Bytes of a piece."""
@@ -57,7 +59,7 @@ class Encoded:
     @functools.cached_property
     def sha256(self) -> str:
         """Of the text."""
-        return text_sha256(self.text)
+        return mapped.sha256(self.text)
 
     def bytes_of(self, ids: Ids, spans: Spans | None) -> int:
         """How many bytes some of the tokens stand for, given their own part of ids and spans."""
@@ -74,16 +76,13 @@ def encode(text: Text, tokens: Tokens) -> Encoded:
         piece = tokens.encode_piece(text.tobytes())
         return Encoded(text, tokens, piece.ids, piece.spans, piece.exact)
     learnt = tokens.sha256 or f"{tokens.kind} {tokens.vocabulary}"
-    key = hashlib.sha256(f"{text_sha256(text)} {learnt}".encode()).hexdigest()[:32]
+    key = hashlib.sha256(f"{mapped.sha256(text)} {learnt}".encode()).hexdigest()[:32]
     with making(f"tokens-{key}.bin") as file:
         about = _whole(file) or _prepare(file, text, tokens)
-    table = np.memmap(file, dtype=about["dtype"], mode="r").reshape(-1, about["columns"])
+    empty = not file.stat().st_size  # which cannot be mapped
+    table = np.zeros(0, about["dtype"]) if empty else np.memmap(file, dtype=about["dtype"], mode="r")
+    table = table.reshape(-1, about["columns"])
     return Encoded(text, tokens, table[:, 0], table[:, 1] if about["columns"] == 2 else None, about["exact"])
-
-
-def text_sha256(text: Text) -> str:
-    """The hash of a text's bytes."""
-    return hashlib.sha256(np.ascontiguousarray(text).data).hexdigest()
 
 
 def _about(file: Path) -> Path:
@@ -95,9 +94,17 @@ def _whole(file: Path) -> dict[str, Any] | None:
     try:
         about = json.loads(_about(file).read_text())
         with file.open("rb") as opened:
-            return dict(about) if hashlib.file_digest(opened, "sha256").hexdigest() == about["sha256"] else None
+            digest = hashlib.file_digest(opened, "sha256")
+        return dict(about) if about["sha256"] == _signed(digest, about) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _signed(digest: Any, about: Mapping[str, Any]) -> str:
+    """The hash of prepared tokens and of what is known of them."""
+    said = {key: value for key, value in about.items() if key != "sha256"}
+    digest.update(json.dumps(said, sort_keys=True).encode())
+    return str(digest.hexdigest())
 
 
 def _prepare(file: Path, text: Text, tokens: Tokens) -> dict[str, Any]:
@@ -116,20 +123,9 @@ def _prepare(file: Path, text: Text, tokens: Tokens) -> dict[str, Any]:
 
     _about(file).unlink(missing_ok=True)
     durable.write(file, content())
-    about["sha256"] = digest.hexdigest()
+    about["sha256"] = _signed(digest, about)
     durable.write_json(_about(file), about)
     return about
-
-
-def _stretches(text: Text, tokens: Tokens) -> Iterator[tuple[int, int]]:
-    """Where pieces begin and end."""
-    begin = 0
-    while begin < len(text):
-        end = begin + AT_ONCE
-        end = len(text) if end >= len(text) else tokens.cut(text, end)
-        end = end if end > begin else begin + AT_ONCE
-        yield begin, end
-        begin = end
 
 
 def _encoded_pieces(text: Text, tokens: Tokens) -> Iterator[Piece]:
@@ -137,13 +133,14 @@ def _encoded_pieces(text: Text, tokens: Tokens) -> Iterator[Piece]:
     if tokens.learnt() is not None:
         yield from _encoded_by_workers(text, tokens)
         return
-    for begin, end in _stretches(text, tokens):
-        yield tokens.encode_piece(text[begin:end].tobytes())
+    for begin, end in stretches(text, AT_ONCE, tokens.cut):
+        yield tokens.encode_piece(stretch(text, begin, end))
 
 
 def _encoded_by_workers(text: Text, tokens: Tokens) -> Iterator[Piece]:
-    """As many as there are cores, a few pieces ahead of who reads them."""
+    """As many as there are cores, or pieces if these are fewer; a few pieces ahead of who reads them."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = min(count, -(-len(text) // AT_ONCE))
     with contextlib.ExitStack() as stack:
         workers: SimpleQueue[Callable[[bytes, bytes], Piece]] = SimpleQueue()
         for _ in range(count):
@@ -154,12 +151,12 @@ def _encoded_by_workers(text: Text, tokens: Tokens) -> Iterator[Piece]:
         def one(begin: int, end: int) -> Piece:
             worker = workers.get()
             try:
-                return worker(text[begin:end].tobytes(), text[max(0, begin - 1) : begin].tobytes() or b"\n")
+                return worker(stretch(text, begin, end), text[max(0, begin - 1) : begin].tobytes() or b"\n")
             finally:
                 workers.put(worker)
 
         ahead: deque[tuple[int, Future[Piece]]] = deque()
-        for begin, end in _stretches(text, tokens):
+        for begin, end in stretches(text, AT_ONCE, tokens.cut):
             ahead.append((end, pool.submit(one, begin, end)))
             if len(ahead) > 2 * count:
                 done, first = ahead.popleft()
@@ -178,17 +175,23 @@ _RETURNED = struct.Struct("<Q??")
 
 @contextlib.contextmanager
 def _worker(tokens: Tokens) -> Iterator[Callable[[bytes, bytes], Piece]]:
-    """A process that encodes what it is given."""
-    command = [sys.executable, "-c", "from headcount.text.encoding import work; work()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    """A process that encodes what it is given: not led astray by files that lie where it is started (-P), and not
+    reached by the terminal's signals, which are for us.
+    """
+    command = [sys.executable, "-P", "-c", "from headcount.text.encoding import work; work()"]
+    pipe, about = subprocess.PIPE, json.dumps(tokens.learnt()).encode()
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as process:
         to, back = process.stdin, process.stdout
         assert to is not None and back is not None, "both are pipes"
-        about = json.dumps(tokens.learnt()).encode()
-        to.write(_SENT.pack(len(about), 0) + about)
+        first = [_SENT.pack(len(about), 0) + about]
 
         def ask(text: bytes, before: bytes) -> Piece:
-            to.write(_SENT.pack(len(text), before[0]) + text)
-            to.flush()
+            try:
+                to.writelines([*first, _SENT.pack(len(text), before[0]), text])
+                to.flush()
+            except BrokenPipeError:
+                raise DataError(_DIED) from None
+            first.clear()
             count, has_spans, exact = _RETURNED.unpack(_exactly(back, _RETURNED.size))
             ids = np.frombuffer(_exactly(back, 4 * count), dtype=np.uint32)
             return Piece(ids, np.frombuffer(_exactly(back, 4 * count), dtype=np.uint32) if has_spans else None, exact)
@@ -197,27 +200,40 @@ def _worker(tokens: Tokens) -> Iterator[Callable[[bytes, bytes], Piece]]:
             yield ask
         finally:
             process.kill()
+            with contextlib.suppress(BrokenPipeError):  # what it did not read
+                to.close()
+
+
+_DIED = "a process that encodes tokens has died; is the memory full?"
 
 
 def _exactly(pipe: BinaryIO | Any, size: int) -> bytes:
     found = pipe.read(size)
     if len(found) < size:
-        raise DataError("a process that encodes tokens has died; is the memory full?")
+        raise DataError(_DIED)
     return bytes(found)
 
 
 def work() -> None:
-    """What a worker does: read the kind, then encode pieces until there are no more."""
+    """What a worker does: read the kind, then encode pieces until there are no more, or nobody who asked for them."""
     from headcount.text import tokens as kinds
 
     given, result = sys.stdin.buffer, sys.stdout.buffer
-    size, _ = _SENT.unpack(given.read(_SENT.size))
-    tokens = kinds.read(json.loads(given.read(size)))
-    while header := given.read(_SENT.size):
+    tokens: Tokens | None = None
+    while len(header := given.read(_SENT.size)) == _SENT.size:
         size, before = _SENT.unpack(header)
-        piece = tokens.encode_piece(given.read(size), bytes([before]))
-        result.write(_RETURNED.pack(len(piece.ids), piece.spans is not None, piece.exact))
-        for numbers in (piece.ids, piece.spans):
-            if numbers is not None:
-                result.write(np.ascontiguousarray(numbers, dtype=np.uint32).tobytes())
-        result.flush()
+        content = given.read(size)
+        if len(content) < size:
+            break
+        if tokens is None:
+            tokens = kinds.read(json.loads(content))
+            continue
+        piece = tokens.encode_piece(content, bytes([before]))
+        try:
+            result.write(_RETURNED.pack(len(piece.ids), piece.spans is not None, piece.exact))
+            for numbers in (piece.ids, piece.spans):
+                if numbers is not None:
+                    result.write(np.ascontiguousarray(numbers, dtype=np.uint32).tobytes())
+            result.flush()
+        except BrokenPipeError:
+            os._exit(0)  # what is buffered must not fail again

@@ -68,9 +68,9 @@ def gather(paths: Sequence[str]) -> Path:
         return keep_by_record("joined", files, chain.from_iterable(map(_pieces, files)))
     digest, size = hashlib.sha256(), 0
     for file in files:
-        mapped = map_file(file)
-        digest.update(mapped.data)
-        size += len(mapped)
+        for piece in _pieces(file):
+            digest.update(piece)
+            size += len(piece)
     kept = cache_folder() / f"{digest.hexdigest()}.bytes"
     return kept if kept.is_file() and kept.stat().st_size == size else keep(chain.from_iterable(map(_pieces, files)))
 

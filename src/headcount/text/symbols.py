@@ -23,7 +23,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-Text = npt.NDArray[np.uint8]
+from headcount.text.mapped import Text
+
 Ids = npt.NDArray[np.integer[Any]]
 Spans = npt.NDArray[np.integer[Any]]
 
@@ -66,8 +67,11 @@ class Tokens(ABC):
         """The tokens of a text."""
         return self.encode_piece(text).ids
 
-    def cut(self, text: Text, place: int) -> int:
-        """The nearest place at or before `place`, and above 0, where a text falls into pieces that encode alone."""
+    def cut(self, text: Text, begin: int, place: int) -> int:
+        """Where a piece that begins at `begin`, a cut or 0, ends, so that pieces encode to the tokens of the whole.
+
+        It is the last such place up to `place`, or the next after it if there is none after `begin`.
+        """
         return place
 
     def decode(self, ids: Sequence[int], before: int | None = None) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from headcount import durable
@@ -11,13 +12,13 @@ from headcount.errors import DataError, RequestError
 from headcount.tables import TokensTable
 from headcount.text.cache import making
 from headcount.text.characters import Characters, Text8Characters
-from headcount.text.encoding import text_sha256
+from headcount.text.mapped import Text, sha256
 from headcount.text.progress import say
-from headcount.text.symbols import Bytes, LegacyTxl, Text, Tokens
+from headcount.text.symbols import Bytes, LegacyTxl, Tokens
 from headcount.text.wordpieces import DEFAULT_VOCABULARY, Wordpieces
 from headcount.text.words import Words
 
-__all__ = ["Bytes", "Tokens", "described", "expected_vocabulary", "find", "fixed", "read"]
+__all__ = ["Bytes", "Tokens", "described", "expected_vocabulary", "find", "fixed", "read", "table_of"]
 
 LEARNT: Mapping[str, type[Characters | Words | Wordpieces]] = {
     "characters": Characters,
@@ -50,21 +51,35 @@ def find(table: TokensTable, text: Text) -> Tokens:
         return same
     kind = LEARNT[table.kind]
     most = f"-{table.vocabulary}" if table.vocabulary else ""
-    with making(f"tokens-{table.kind}{most}-{text_sha256(text)[:24]}.json") as kept:
-        try:
-            return read(json.loads(kept.read_text()))
-        except (OSError, ValueError, KeyError, TypeError, DataError):
-            if len(text) >= SAID_FROM:
-                say(f"learning {table.kind} from {len(text) / 1e6:,.0f} MB")
-            tokens = kind.learn(text, table.vocabulary)
-            durable.write_json(kept, dict(tokens.learnt()))
-            return tokens
+    with making(f"tokens-{table.kind}{most}-{sha256(text)[:24]}.json") as kept:
+        if (known := _kept(kept)) is not None:
+            return known
+        if len(text) >= SAID_FROM:
+            say(f"learning {table.kind} from {len(text) / 1e6:,.0f} MB")
+        tokens = kind.learn(text, table.vocabulary)
+        durable.write_json(kept, {"sha256": tokens.sha256, "learnt": tokens.learnt()})
+        return tokens
+
+
+def _kept(file: Path) -> Tokens | None:
+    """What was learnt before, if it is there and whole."""
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        tokens = read(kept["learnt"])
+        return tokens if tokens.sha256 == kept["sha256"] else None
+    except (OSError, ValueError, KeyError, TypeError, DataError):
+        return None
 
 
 def described(tokens: Tokens) -> Mapping[str, Any]:
     """All there is to know of tokens, as plain data."""
-    same = {"kind": tokens.kind, **({"alphabet": "text8"} if isinstance(tokens, Text8Characters) else {})}
-    return tokens.learnt() or same
+    return tokens.learnt() or table_of(tokens)
+
+
+def table_of(tokens: Tokens) -> dict[str, str]:
+    """What a recipe says of these tokens at least."""
+    alphabet = {"alphabet": "text8" if isinstance(tokens, Text8Characters) else "corpus"}
+    return {"kind": tokens.kind, **(alphabet if tokens.kind == "characters" else {})}
 
 
 def read(learnt: Mapping[str, Any]) -> Tokens:
@@ -82,6 +97,6 @@ def read(learnt: Mapping[str, Any]) -> Tokens:
             return Wordpieces(learnt["merges"])
     except RequestError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise DataError(f"the tokens are damaged: {error!r}") from error
     raise DataError(f"the tokens are damaged: there is no kind {learnt['kind']!r}")

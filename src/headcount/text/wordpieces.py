@@ -15,20 +15,23 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from headcount.errors import RequestError
-from headcount.text.symbols import SINGLE, Piece, Text, Tokens
+from headcount.text.mapped import Text, last_cut, stretch, stretches
+from headcount.text.symbols import SINGLE, Piece, Tokens
 
 FIRST = 0x2800
 DEFAULT_VOCABULARY = 8_000
 LEARNT_FROM = 100_000_000
 """At most so many bytes of the training split, evenly spread: more changes few merges and costs memory."""
-READ_AT_ONCE = 1 << 20
+READ_AT_ONCE = 1 << 16
+"""The library waits for 256 of them."""
 REMEMBERED = 1 << 19
 """Words whose pieces are kept, in each process."""
 WORD = re.compile(rb" ?[A-Za-z\x80-\xff]{1,63}| ?[0-9]{1,63}| ?[^A-Za-z0-9\x80-\xff\s]{1,63}|\s{1,64}")
-_SURE = re.compile(rb"(?<=[^\s]) (?=[^\s])")
-"""A space between two words always begins one."""
+LONGEST = 64
+"""Bytes of a match."""
 
 
 class Wordpieces(Tokens):
@@ -58,8 +61,6 @@ class Wordpieces(Tokens):
         """The merges of the most frequent pairs, until there are so many symbols."""
         tokenizers = _library()
         wanted = DEFAULT_VOCABULARY if most is None else most
-        if wanted < 256:
-            raise RequestError(f"tokens.vocabulary = {wanted}: wordpieces have at least the 256 bytes")
         tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
         tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split(" ", "removed")
         trainer = tokenizers.trainers.BpeTrainer(
@@ -73,16 +74,9 @@ class Wordpieces(Tokens):
         """Single bytes and what was merged from them."""
         return self._spellings
 
-    def cut(self, text: Text, place: int) -> int:
-        """Before a space between two words; where there is none for long, where words of 64 bytes end."""
-        begin = max(0, place - READ_AT_ONCE)
-        near = text[begin:place].tobytes()
-        last = near.rfind(b" ")
-        while last > 0:
-            if _SURE.match(near, last):
-                return begin + last
-            last = near.rfind(b" ", 0, last)
-        return place
+    def cut(self, text: Text, begin: int, place: int) -> int:
+        """Where a word ends; in a piece without such a place, where words of 64 bytes do."""
+        return piece_cut(text, begin, place)
 
     def encode_piece(self, text: bytes, before: bytes = b"\n") -> Piece:
         """Word by word; those that were met before are looked up."""
@@ -113,8 +107,34 @@ def _words_apart(text: bytes) -> str:
 def _spread(text: Text) -> Iterator[bytes]:
     """Stretches of a text: all of it, or so many of them that not too much is read."""
     every = max(1, -(-len(text) // LEARNT_FROM))
-    for begin in range(0, len(text), READ_AT_ONCE * every):
-        yield text[begin : begin + READ_AT_ONCE].tobytes()
+    for number, (begin, end) in enumerate(stretches(text, READ_AT_ONCE, piece_cut)):
+        if number % every == 0:
+            yield stretch(text, begin, end)
+
+
+def piece_cut(text: Text, begin: int, place: int) -> int:
+    """Where one match of `WORD` ends whatever was before it, or one that is counted from the beginning of the piece."""
+    if (sure := last_cut(text, begin, place, _apart)) is not None:
+        return sure
+    near = stretch(text, begin, place + LONGEST + 1)  # what follows a match may decide where it ends
+    ends = [begin + match.end() for match in WORD.finditer(near)]
+    return max((end for end in ends if end <= place), default=ends[0])
+
+
+_LETTER, _DIGIT, _SIGN, _SPACE, _WHITE = range(5)
+_CLASSES = np.full(256, _SIGN)
+_CLASSES[[b for b in range(256) if bytes([b]).isalpha() or b >= 0x80]] = _LETTER
+_CLASSES[list(b"0123456789")] = _DIGIT
+_CLASSES[list(b"\t\n\r\f\v")] = _WHITE
+_CLASSES[ord(" ")] = _SPACE
+
+
+def _apart(text: Text) -> npt.NDArray[np.bool_]:
+    """Between two classes; but a space may belong to what comes after it, and to other white space before it."""
+    classes = _CLASSES[text]
+    left, right = classes[:-1], classes[1:]
+    found: npt.NDArray[np.bool_] = (left != right) & (left != _SPACE) & ((left != _WHITE) | (right != _SPACE))
+    return found
 
 
 def _merges_of(tokenizer: Any) -> list[tuple[int, int]]:

@@ -19,13 +19,15 @@ from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from headcount.text.symbols import Piece, Text, Tokens, to_bytes, to_text
+from headcount.text.mapped import Text, last_cut, next_cut, stretch, stretches
+from headcount.text.symbols import Piece, Tokens, to_bytes, to_text
 
 Layout = Literal["spaced", "plain"]
 EOS, UNKNOWN = b"<eos>", b"<unk>"
 LINES_THAT_DECIDE = 1_000
-READ_AT_ONCE = 1 << 22
+READ_AT_ONCE = 1 << 20
 _WORD = re.compile(rb"\s*\S+")
 
 
@@ -48,7 +50,8 @@ class Words(Tokens):
     def learn(cls, text: Text, most: int | None) -> Words:
         """The words of a text, the most frequent first (equal ones in the order of their bytes)."""
         counts: Counter[bytes] = Counter()
-        for piece in pieces(text):
+        for begin, end in stretches(text, READ_AT_ONCE, word_cut):
+            piece = stretch(text, begin, end)
             counts.update(piece.split())
             counts[EOS] += piece.count(b"\n")
         counts[UNKNOWN] += 0
@@ -71,16 +74,9 @@ class Words(Tokens):
         end = b" \n" if self.layout == "spaced" else b"\n"
         return tuple(end if i == self.start else space + word for i, word in enumerate(self.words))
 
-    def cut(self, text: Text, place: int) -> int:
-        """After a newline; in a very long line, before the white space between two words."""
-        begin = max(0, place - READ_AT_ONCE)
-        near = text[begin:place].tobytes()
-        newline = near.rfind(b"\n")
-        if newline >= 0:
-            return begin + newline + 1
-        for found in re.finditer(rb"(?<=\S)\s", near[::-1]):  # backwards: white space before a word
-            return place - found.end()
-        return place
+    def cut(self, text: Text, begin: int, place: int) -> int:
+        """After a newline or a word: white space belongs to what comes after it."""
+        return word_cut(text, begin, place)
 
     def decode(self, ids: Sequence[int], before: int | None = None) -> bytes:
         """Words and ends of lines; without `before` it begins a line."""
@@ -135,22 +131,23 @@ def _layout_of(text: bytes) -> Layout:
 
 
 def _measured(line: bytes) -> list[int]:
-    """The bytes of every word of a line and of its end, white space before each included."""
+    """The bytes of every word of a line and of its end, white space before each included.
+
+    White space that a text ends with, without a newline, belongs to none.
+    """
     spans = [len(match[0]) for match in _WORD.finditer(line)]
-    left = len(line) - sum(spans)
-    if line.endswith(b"\n"):
-        spans.append(left)
-    elif spans:
-        spans[-1] += left
-    return spans
+    return [*spans, len(line) - sum(spans)] if line.endswith(b"\n") else spans
 
 
-def pieces(text: Text) -> Iterator[bytes]:
-    """A text in stretches of whole words."""
-    begin = 0
-    while begin < len(text):
-        end = min(begin + READ_AT_ONCE, len(text))
-        while end < len(text) and not text[end : end + 1].tobytes().isspace():
-            end += 1
-        yield text[begin:end].tobytes()
-        begin = end
+def word_cut(text: Text, begin: int, place: int) -> int:
+    """After a newline or a word: the last up to `place`, else the next."""
+    return last_cut(text, begin, place, _apart) or next_cut(text, place, _apart)
+
+
+_WHITE = np.array([bytes([value]).isspace() for value in range(256)])
+
+
+def _apart(text: Text) -> npt.NDArray[np.bool_]:
+    white = _WHITE[text]
+    found: npt.NDArray[np.bool_] = (text[:-1] == ord("\n")) | (~white[:-1] & white[1:])
+    return found

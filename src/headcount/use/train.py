@@ -30,6 +30,7 @@ from headcount.models import configure
 from headcount.models.contract import count_parameters
 from headcount.recipe import Recipe
 from headcount.text import corpora
+from headcount.text import tokens as kinds
 from headcount.text.tokens import Tokens
 from headcount.use import load, recipe_files
 
@@ -187,7 +188,7 @@ def _request_of(what: Sequence[str | Path], overrides: Sequence[str], weights: W
         tables["corpus"]["path"] = texts
         if weights is not None:
             tables["model"] = {"kind": weights.kind, **asdict(weights.config)}
-            tables["tokens"] = {"kind": weights.tokens.kind}
+            tables["tokens"] = kinds.table_of(weights.tokens)
         return _placed(recipes.from_dict(tables, overrides), weights)
 
     stem = "text" if str(what[0]) == "-" else corpora.stem(str(what[0]))
@@ -212,8 +213,9 @@ def _starting_from(recipe: Recipe, weights: Weights | None) -> Recipe:
                 f"this recipe starts from weights {recipe.train.initial[:12]}: name their run with --from"
             )
         return recipe
-    if recipe.tokens.kind != weights.tokens.kind:
-        raise RequestError(f"tokens.kind = {recipe.tokens.kind!r}: the weights of --from read {weights.tokens.kind}")
+    for key, value in kinds.table_of(weights.tokens).items():
+        if getattr(recipe.tokens, key) != value:
+            raise RequestError(f"tokens.{key} = {getattr(recipe.tokens, key)!r}: the weights of --from read {value!r}")
     _, config = configure(recipe.model, weights.tokens.vocabulary)
     changed = resuming.differences(
         {"model": {"kind": recipe.model["kind"], **asdict(config)}},
