@@ -196,11 +196,12 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, nargs="*", help="finished runs of the desk recipe to add")
     parser.add_argument("--note", default="", help="about these runs, where their recipes do not tell")
     parser.add_argument("--only", nargs="*", help="trials by name")
+    parser.add_argument("--budget", type=int, help="only trials of so many base steps")
     arguments = parser.parse_args()
     if arguments.runs:
         add_whole_runs(arguments.runs, arguments.note)
     if arguments.corpus:
-        run_trials(arguments.corpus, arguments.only)
+        run_trials(arguments.corpus, arguments.only, arguments.budget)
     write_table(records())
 
 
@@ -213,11 +214,15 @@ def add_whole_runs(paths: list[Path], note: str) -> None:
     WHOLE.write_text("".join(json.dumps(r) + "\n" for r in kept.values()))
 
 
-def run_trials(corpus: str, only: list[str] | None) -> None:
+def run_trials(corpus: str, only: list[str] | None, budget: int | None) -> None:
     """Those that have no record yet, one after the other."""
     for trial in TRIALS:
         done = {(r["trial"], r["budget"]) for r in records() if r["head"] == "open"}
-        if (trial.name, trial.budget) in done or (only and trial.name not in only):
+        if (
+            (trial.name, trial.budget) in done
+            or (only and trial.name not in only)
+            or budget not in (None, trial.budget)
+        ):
             continue
         found = json.dumps(run(trial, corpus))
         with RECORDS.open("a") as lines:  # two processes of one thread each may run side by side

@@ -79,7 +79,9 @@ def test_learning_twice_gives_the_same_merges():
     expected = Wordpieces.learn(text, 600).sha256
     for threads, seed in (("1", "1"), ("3", "2")):
         env = {**os.environ, "RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": seed}
-        done = subprocess.run([sys.executable, "-c", code], input=text.tobytes(), env=env, capture_output=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=text.tobytes(), env=env, capture_output=True, check=True
+        )
         assert done.stdout.decode().strip() == expected
 
 
