@@ -1,5 +1,6 @@
 """Wordpieces: merges by frequency within words, the same for the same text, over bytes of any kind."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -21,7 +22,7 @@ def plain_merges(text: bytes, count: int) -> list[bytes]:
     for _ in range(count):
         pairs = Counter()
         for word, n in words.items():
-            for pair in zip(word, word[1:], strict=False):
+            for pair in itertools.pairwise(word):
                 pairs[pair] += n
         (pair, most), (_, second) = pairs.most_common(2)
         if most == second:
