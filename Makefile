@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo install test lint faults bench bench-dump
+.PHONY: demo install test lint faults bench bench-dump bench-memory
 
 demo: install
 	$(BIN)/headcount demo
@@ -36,3 +36,7 @@ bench: install
 # Two minutes: a synthetic dump of 210 MB becomes a corpus on one core; writes docs/results/dump.md.
 bench-dump: install
 	$(BIN)/python -m benchmarks.dump
+
+# A few minutes: memory of training on a text of 2 GB and on one of 2 MB, for every kind; writes docs/results/memory.md.
+bench-memory: install
+	$(BIN)/python -m benchmarks.memory

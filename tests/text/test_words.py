@@ -86,3 +86,13 @@ def test_a_mebibyte_without_a_space_is_one_word():
     content = as_text(b"a b " + b"x" * (1 << 20) + b" c d\n")
     assert words.word_cut(content, 0, 100) == 3
     assert words.word_cut(content, 3, 100) == 4 + (1 << 20)
+
+
+def test_rare_words_are_forgotten_where_only_frequent_ones_can_become_symbols(monkeypatch):
+    content = b"".join(b"the cat %d sat %d\n" % (number, number) for number in range(3_000))
+    whole = Words.learn(as_text(content), 6)
+    monkeypatch.setattr(words, "COUNTED", 100)
+    monkeypatch.setattr(words, "READ_AT_ONCE", 500)
+    again = Words.learn(as_text(content), 6)
+    assert again.words[:5] == whole.words[:5] and set(again.words[:5]) == {EOS, UNKNOWN, b"the", b"cat", b"sat"}
+    assert len(Words.learn(as_text(content), None).words) == 3_005  # all there are

@@ -64,7 +64,7 @@ class Run:
             raise DataError(
                 f"{self.tokens_file}: {error.strerror}; without it nothing can be read or written"
             ) from error
-        except ValueError as error:
+        except (ValueError, DataError) as error:
             raise DataError(f"{self.tokens_file} is damaged: {error}") from error
         if found.sha256 != table.sha256:
             raise DataError(f"{self.tokens_file} is damaged: its hash is not the one in {self.recipe_file}")

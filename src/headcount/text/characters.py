@@ -20,7 +20,7 @@ from headcount.text.symbols import SINGLE, Piece, Tokens
 CODE_POINTS = 0x110000
 ESCAPED = 0xDC00
 """Where Python's `surrogateescape` puts a byte that is no UTF-8."""
-READ_AT_ONCE = 1 << 22
+READ_AT_ONCE = 1 << 20
 
 
 class Characters(Tokens):

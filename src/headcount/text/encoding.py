@@ -33,7 +33,7 @@ from headcount.text.mapped import Text, stretch, stretches
 from headcount.text.progress import shown
 from headcount.text.symbols import Bytes, Ids, Piece, Spans, Tokens
 
-AT_ONCE = 1 << 21
+AT_ONCE = 1 << 20
 """Bytes of a piece."""
 KEPT_FROM = 1 << 22
 """Shorter texts are encoded anew whenever they are needed."""

@@ -20,7 +20,7 @@ Cut = Callable[[Text, int, int], int]
 Apart = Callable[[Text], npt.NDArray[np.bool_]]
 """Of N bytes the N - 1 answers to whether a text falls apart between two neighbours."""
 HASHED_AT_ONCE = 1 << 22
-NEAR = 1 << 16
+NEAR = 1 << 12
 
 
 def stretch(text: Text, begin: int, end: int) -> bytes:

@@ -25,9 +25,9 @@ FIRST = 0x2800
 DEFAULT_VOCABULARY = 8_000
 LEARNT_FROM = 100_000_000
 """At most so many bytes of the training split, evenly spread: more changes few merges and costs memory."""
-READ_AT_ONCE = 1 << 16
+READ_AT_ONCE = 1 << 14
 """The library waits for 256 of them."""
-REMEMBERED = 1 << 19
+REMEMBERED = 1 << 17
 """Words whose pieces are kept, in each process."""
 WORD = re.compile(rb" ?[A-Za-z\x80-\xff]{1,63}| ?[0-9]{1,63}| ?[^A-Za-z0-9\x80-\xff\s]{1,63}|\s{1,64}")
 LONGEST = 64

@@ -27,6 +27,8 @@ from headcount.text.symbols import Piece, Tokens, to_bytes, to_text
 Layout = Literal["spaced", "plain"]
 EOS, UNKNOWN = b"<eos>", b"<unk>"
 LINES_THAT_DECIDE = 1_000
+COUNTED = 1 << 20
+"""Different words that are counted at once where only some can become symbols."""
 READ_AT_ONCE = 1 << 20
 _WORD = re.compile(rb"\s*\S+")
 
@@ -54,6 +56,8 @@ class Words(Tokens):
             piece = stretch(text, begin, end)
             counts.update(piece.split())
             counts[EOS] += piece.count(b"\n")
+            if most is not None and len(counts) > max(COUNTED, 4 * most):
+                _forget_rare(counts, most)
         counts[UNKNOWN] += 0
         counts[EOS] += 0
         order = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
@@ -115,6 +119,17 @@ class Words(Tokens):
     def of(cls, learnt: Mapping[str, Any]) -> Words:
         """Back from there."""
         return cls([to_bytes(word) for word in learnt["words"]], learnt["layout"])
+
+
+def _forget_rare(counts: Counter[bytes], most: int) -> None:
+    """Keep the more frequent half of the words, and what may become a symbol: the rest counts as unknown so far.
+
+    Texts have ever more different words, nearly all of them rare: what is frequent is not among those that go.
+    """
+    for word, count in counts.most_common()[max(COUNTED // 2, 2 * most) :]:
+        if word not in (EOS, UNKNOWN):
+            counts[UNKNOWN] += count
+            del counts[word]
 
 
 def _with_both(words: list[bytes], counts: Counter[bytes]) -> list[bytes]:

@@ -79,7 +79,7 @@ def resume(path: str | Path, *, steps: int | None = None, device: str | None = N
     """Go on with a run, to the bit; `steps` makes it longer."""
     run = Run.existing(path)
     with Interruption() as interruption, run.held():
-        chosen = devices.choose(device)
+        chosen, tokens = devices.choose(device), run.tokens
         _sweep(run)
         saved, damaged = resuming.newest_good(run, say)
         log = MetricsLog(run.metrics_file)
@@ -96,13 +96,13 @@ def resume(path: str | Path, *, steps: int | None = None, device: str | None = N
             log({"event": "rescheduled", "at": done, "steps": steps})
             log.flush(to_disk=True)
             longer = run.recipe.replace("train", steps=steps)
-            run.write_recipe(recipes.to_toml(longer, configure(longer.model, run.tokens.vocabulary)[0].Config))
+            run.write_recipe(recipes.to_toml(longer, configure(longer.model, tokens.vocabulary)[0].Config))
         if saved is not None and resuming.is_finished(run, saved):
             say(f"{path} is finished: {done:,} steps; headcount resume {path} --steps N trains longer")
             if not run.figures():  # it was killed between its last evaluation and its figure
                 _final_figure(run)
             return run
-        _fit(run, settle(run.recipe, say, tokens=run.tokens), chosen, interruption, saved=saved)
+        _fit(run, settle(run.recipe, say, tokens=tokens), chosen, interruption, saved=saved)
         _final_figure(run)
     return run
 
