@@ -1,4 +1,4 @@
-"""What the papers claim, by name, each as an experiment. The table is lazy: a file is imported when its claim is run."""
+"""What the papers claim, by name, each as an experiment. The table is lazy: a file is imported when asked for."""
 
 from __future__ import annotations
 

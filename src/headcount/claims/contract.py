@@ -64,7 +64,7 @@ class Claim(ABC):
 
     @abstractmethod
     def verdict(self, record: Mapping[str, Any]) -> str:
-        """What the numbers say of the claim: a paragraph, computed."""
+        """What the numbers say of the claim, computed: the answer first, an empty line, what it rests on."""
 
     @abstractmethod
     def sections(self, record: Mapping[str, Any]) -> list[Section]:
@@ -92,5 +92,6 @@ class Claim(ABC):
 
     def _opening(self, verdict: str) -> Section:
         """What is claimed and what came out, first of all."""
+        paragraphs = "".join(f"<p>{escape(part)}</p>" for part in verdict.split("\n\n"))
         about = f"{escape(self.source)}: {escape(self.says)}<br>Here: {escape(self.tested)}"
-        return Section("What is claimed, and what came out", about, f"<p>{escape(verdict)}</p>")
+        return Section("What is claimed, and what came out", about, paragraphs)

@@ -6,9 +6,11 @@ other pieces that spell the same. Of a word s with the byte d that ends it, in i
     P(s d) = Σ over all tokens t₁ … t_k that spell s d or go beyond it, of which t₁ … t_{k-1} do not reach its end
     overstated = -log₂ P(canonical pieces of s, then a token that begins with d) + log₂ P(s d)  ≥  0
 
-The sum is taken exactly, path by path with a state for each, as long as there are not too many; else it is estimated by
-drawing paths from the model itself, restricted to what fits the bytes: the mean of Π (the mass of all that fits) over
-draws has the expectation P(s d). Bytes have one path, and nothing is overstated: the chain rule.
+The sum is taken exactly, path by path with a state for each, as long as there are not too many. Else paths are drawn
+from the model itself, restricted to what fits the bytes: a path's weight is Π (the mass of all that fits), and the mean
+of the weights has the expectation P(s d). The canonical path, which has most of it, is known: its draws count 0 and its
+probability is added, so that the error is only that of the rest. Bytes have one path, and nothing is overstated: the
+chain rule.
 """
 
 from __future__ import annotations
@@ -67,12 +69,22 @@ class Pieces:
         return sum(ways[1:])
 
 
-def total(branch: Branch, text: bytes, pieces: Pieces, generator: np.random.Generator, *, most: int) -> Total:
+@dataclass(frozen=True)
+class Canonical:
+    """The path that the tokeniser chooses: its symbols before the last, and ln P of all of it."""
+
+    symbols: tuple[int, ...]
+    log: float
+
+
+def total(
+    branch: Branch, text: bytes, pieces: Pieces, canonical: Canonical, generator: np.random.Generator, *, most: int
+) -> Total:
     """log₂ P(text), whichever way: exactly up to so many paths; `text` ends with its delimiter."""
     paths = pieces.count(text)
     if paths <= most:
         return Total(exact(branch, text, pieces) / math.log(2), None, paths)
-    log, error = sampled(branch, text, pieces, DRAWS, generator)
+    log, error = sampled(branch, text, pieces, canonical, DRAWS, generator)
     return Total(log / math.log(2), error / math.log(2), DRAWS)
 
 
@@ -107,10 +119,11 @@ def _chunks(grown: Sequence[Grown]) -> Iterator[Sequence[Grown]]:
 
 
 def sampled(
-    branch: Branch, text: bytes, pieces: Pieces, draws: int, generator: np.random.Generator
+    branch: Branch, text: bytes, pieces: Pieces, canonical: Canonical, draws: int, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """ln of the mean weight of paths that are drawn, and its standard error."""
+    """ln of the canonical path's probability and the mean weight of others that are drawn, and its standard error."""
     weights = np.zeros(draws)
+    paths: list[tuple[int, ...]] = [()] * draws
     rows, places, alive = [0] * draws, [0] * draws, list(range(draws))
     while alive:
         follow: list[tuple[int, int, int, int]] = []  # which draw, its row, the symbol, where it ends
@@ -126,11 +139,11 @@ def sampled(
         if follow:
             branch = branch.follow([row for _, row, _, _ in follow], [symbol for _, _, symbol, _ in follow])
         alive = [draw for draw, _, _, _ in follow]
-        for row, (draw, _, _, end) in enumerate(follow):
-            rows[draw], places[draw] = row, end
-    top = weights.max()
-    spread = np.exp(weights - top)
-    return float(top + np.log(spread.mean())), float(spread.std(ddof=1) / spread.mean() / math.sqrt(draws))
+        for row, (draw, _, symbol, end) in enumerate(follow):
+            rows[draw], places[draw], paths[draw] = row, end, (*paths[draw], symbol)
+    others = np.array([path != canonical.symbols for path in paths]) * np.exp(weights - canonical.log)
+    whole = 1 + others.mean()  # in units of the canonical path
+    return canonical.log + math.log(whole), float(others.std(ddof=1) / math.sqrt(draws) / whole)
 
 
 def _log_sum(logs: Logs) -> float:

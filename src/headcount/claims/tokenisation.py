@@ -220,11 +220,12 @@ def _overstated(lm: LanguageModel, text: Encoded, bits: Bits, heard: Heard) -> d
     """Canonical bits of some words less those of all their segmentations."""
     pieces, generator = segmentations.Pieces(lm.tokens.spellings), np.random.default_rng(1)
     words, canonical, rows = 0, 0.0, []
-    for word, _, branch, begin in _at_words(lm, text, heard):
+    for word, symbols, branch, begin in _at_words(lm, text, heard):
         whole = heard.text[begin : begin + len(word) + 1].tobytes()
         own = float(bits[begin : begin + len(whole)].sum())
         most = segmentations.MOST_PATHS if len(word) - 1 <= SHORT else 0
-        total = segmentations.total(branch, whole, pieces, generator, most=most)
+        canonical_path = segmentations.Canonical(tuple(symbols), -own * math.log(2))
+        total = segmentations.total(branch, whole, pieces, canonical_path, generator, most=most)
         words, canonical = words + 1, canonical + own
         rows.append((own + total.bits, total.error))
     over = np.array([row[0] for row in rows])
@@ -238,6 +239,7 @@ def _overstated(lm: LanguageModel, text: Encoded, bits: Bits, heard: Heard) -> d
         "overstated": float(over.sum()),
         "share": float(over.sum()) / canonical if canonical else 0.0,
         "largest": float(over.max(initial=0.0)),
+        "deviation": float(np.abs(over).max(initial=0.0)),
         "error": math.sqrt(sum(error**2 for error in errors)),
     }
 

@@ -70,8 +70,8 @@ def _totals(runs: Sequence[Run], held_out: Mapping[str, Any]) -> Section:
 
     about = (
         f"Every kind is charged all of its bits over the same {held_out['bytes']:,} held-out bytes (sha256 "
-        f"{held_out['sha256'][:12]}). Perplexity per token, which the paper worries about, divides by something else for "
-        "each. Spread: the standard deviation of a token's bits over their mean."
+        f"{held_out['sha256'][:12]}). Perplexity per token, which the paper worries about, divides by something else "
+        "for each. Spread: the standard deviation of a token's bits over their mean."
     )
     return Section("Bits over equal bytes", about, _each(runs, chart))
 
@@ -110,7 +110,8 @@ def _trained(runs: Sequence[Run], left_out: Mapping[str, str]) -> Section:
     )
     missing = "".join(f"<p>{escape(name)} are left out: {escape(why)}.</p>" for name, why in left_out.items())
     about = (
-        "One body under all kinds. Window, segment and what a step reads are given in bytes, and are the same for all."
+        "One body under all kinds. Window, segment and what a step reads are given in bytes, and are the same for all. "
+        "Wordpieces and words were learnt from the whole training split, however much of it was then read."
     )
     return Section("What was trained", about, table(rows, columns, range(1, 9)) + missing)
 
@@ -134,9 +135,9 @@ def _places(runs: Sequence[Run]) -> Section:
         return line_chart(lines, "place in the word", "bits") + table(rows, columns, range(1, 5))
 
     about = (
-        "Mean bits of the byte before a word (0), of its first letter (1), its second and so on; the last place stands for "
-        "all after it. A token's bits are divided among its bytes by the mass of all tokens that begin alike. Opening: "
-        "the byte before a word and its first letter."
+        "Mean bits of the byte before a word (0), of its first letter (1), its second and so on; the last place stands "
+        "for all after it. A token's bits are divided among its bytes by the mass of all tokens that begin alike. "
+        "Opening: the byte before a word and its first letter."
     )
     return Section("Bits by place in a word", about, _each(runs, chart))
 
@@ -168,9 +169,9 @@ def _overstated(runs: Sequence[Run]) -> Section:
     ]
     columns = ("run", "words", "of these sampled", "canonical bits", "overstated", "share", "most")
     about = (
-        "What the canonical segmentation of a word and of what ends it is charged, less what all segmentations together "
-        "are: summed exactly for words of up to 12 letters, estimated by drawing for others. Bits for a word. Bytes have one "
-        "segmentation, so theirs is the chain rule, and was checked."
+        "What the canonical segmentation of a word and of what ends it is charged, less what all segmentations "
+        "together are: summed exactly for words of up to 12 letters (as long as there are not too many), estimated by "
+        "drawing for others. Bits for a word. Bytes have one segmentation, so theirs is the chain rule: checked."
     )
     return Section("What a canonical segmentation overstates", about, table(rows, columns, range(1, 7)))
 
@@ -192,6 +193,7 @@ def _guesses(runs: Sequence[Run], most: int) -> Section:
                 f"{found['pieces']:.1f}",
                 f"{found['with']['first_piece']:.0%}",
                 f"{found['with']['first']:.0%}",
+                f"{found['with']['within']:.0%}",
                 f"{found['with']['guesses']:.1f}",
                 f"{found['with']['multiplied']:,.1f}",
             )
@@ -207,15 +209,16 @@ def _guesses(runs: Sequence[Run], most: int) -> Section:
             "pieces",
             "a piece at once",
             "all at once",
-            "Σ ranks",
+            f"within {most}",
+            "guesses",
             "Π ranks",
         )
-        return bar_chart(bars, "guesses") + table(rows, columns, range(1, 10))
+        return bar_chart(bars, "guesses") + table(rows, columns, range(1, 11))
 
     about = (
-        "Whole: words in the order of their probability by a beam, nothing is answered but the whole; beyond "
-        f"{most} guesses a word counts as {most + 1}. By piece: the true piece is told after each guess, so ranks add up; "
-        "Π ranks (geometric mean) is what they come to if only the whole combination were answered."
+        "Whole: words in the order of their probability by a beam, nothing is answered but the whole. By piece: the "
+        f"true piece is told, so ranks add up. Both are given up after {most} guesses and count as {most + 1}. Π ranks "
+        "(geometric mean) is what the pieces come to if only the whole combination were answered."
     )
     return Section("The password: with feedback and without", about, _each(runs, shown))
 
@@ -256,9 +259,9 @@ def _names(runs: Sequence[Run]) -> Section:
     ]
     first, later = (runs[0]["names"][which]["names"] for which in ("first", "later"))
     about = (
-        "Words with a capital that are never written small and come back: bits of the whole name with its space and what "
-        f"ends it, at its first place ({first:,}) and at later ones ({later:,}), and the share that its space and first "
-        "letter take of them."
+        "Words with a capital that are never written small and come back: bits of the whole name with its space and "
+        f"what ends it, at its first place ({first:,}) and at later ones ({later:,}), and the share that its space and "
+        "first letter take of them."
     )
     columns = ("run", "first", "later", "opening at first", "opening later")
     return Section("Names that come back", about, table(rows, columns, range(1, 5)))

@@ -35,7 +35,7 @@ from headcount.use import train as training
 DEFAULT_MINUTES = 12.0
 TRAINING_SHARE = 0.6
 """Of the budget; what is left is for measuring."""
-BODY = sizing.Size(width=128, blocks=2, window=512, streams=16, segment=128)
+BODY = sizing.Size(width=128, blocks=1, window=256, streams=16, segment=128)
 """Window and segment in bytes."""
 EVALUATIONS = 4
 HELD_OUT = 32_768
@@ -54,7 +54,7 @@ class Kind:
     @property
     def is_bytes(self) -> bool:
         """Whether it is what the others are measured against."""
-        return self.table["kind"] == "bytes"
+        return bool(self.table["kind"] == "bytes")
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,8 @@ def plan(setting: Setting, corpus: Corpus, body: Recipe, found: Sequence[Kind]) 
         kept = json.loads(file.read_text(encoding="utf-8"))
         if kept["asked"] != asked:
             changed = [key for key in asked if kept["asked"].get(key) != asked[key]]
-            raise RequestError(
-                f"{setting.folder} holds this claim with another {' and '.join(changed)}: name another folder with --run"
-            )
+            what = " and ".join(changed)
+            raise RequestError(f"{setting.folder} holds this claim with another {what}: name another folder with --run")
         return [Training(**training) for training in kept["trainings"]]
     except FileNotFoundError:
         pass
