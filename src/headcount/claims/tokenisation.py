@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from headcount.claims import pairs, segmentations, tokenisation_page, trainings
 from headcount.claims.branching import Branch, branches
 from headcount.claims.contract import Claim, Setting
 from headcount.claims.guesses import MOST_GUESSES, Guessed, Openings, guess
-from headcount.claims.tokenisation_verdict import verdict
+from headcount.claims.tokenisation_verdict import standard_error, verdict
 from headcount.claims.trainings import Kind, Training
 from headcount.errors import RequestError
 from headcount.learn.run import Run
@@ -43,7 +43,7 @@ PLACES = 10
 """Letters of a word that are shown one by one; the last stands for all after it."""
 BLOCK = 512
 """Bytes of a stretch over which two kinds are compared, for the error of the difference."""
-MOST_WORDS = 48
+MOST_WORDS = 96
 """Words that are guessed, and whose segmentations are summed."""
 SHORT = 12
 """Words of so many letters are summed exactly."""
@@ -86,8 +86,7 @@ class Tokenisation(Claim):
             raise RequestError(f"only {len(held_out)} bytes are held out: at least {2 * BLOCK} are needed")
         kinds, left_out = trainings.find_kinds(corpus, held_out)
         by_name = {kind.name: kind for kind in kinds}
-        wanted = trainings.plan(setting, corpus, body, kinds)
-        runs = [(trainings.train(setting, body, by_name[one.tokens], one), one) for one in wanted]
+        runs = trainings.train_all(setting, corpus, body, kinds)
         known = pairs.find_pairs(map_file(corpus.file))
         heard = Heard(
             held_out,
@@ -147,7 +146,7 @@ def _with_cases_for_all(heard: Heard, models: Sequence[LanguageModel]) -> Heard:
 def _measured(lm: LanguageModel, run: Run, one: Training, kind: Kind, heard: Heard) -> tuple[dict[str, Any], Bits]:
     """Everything of one run, and its bits for every byte."""
     text, bits = encode(heard.text, lm.tokens), lm.score(heard.text.tobytes())
-    last = next(event for event in reversed(run.events()) if event["event"] == "step")
+    last = trainings.last_step(run)
     vocabulary = count_parameters(lm.model.head)
     config = lm.model.config
     record = {
@@ -251,27 +250,30 @@ def _guesses(lm: LanguageModel, text: Encoded, heard: Heard) -> dict[str, Any]:
         guess(branch, word, symbols, openings) for word, symbols, branch, _ in _at_words(lm, text, heard)
     ]
     mean = functools.partial(_mean, len(found))
+    without = [MOST_GUESSES + 1 if one.whole is None else one.whole for one in found]
+    told = [min(one.summed, MOST_GUESSES + 1) for one in found]
     return {
         "words": len(found),
         "pieces": mean(len(one.ranks) for one in found),
         "without": {
             "first": mean(one.whole == 1 for one in found),
             "within": mean(one.whole is not None for one in found),
-            "guesses": mean(MOST_GUESSES + 1 if one.whole is None else one.whole for one in found),
+            "guesses": mean(without),
         },
         "with": {
             "first": mean(all(rank == 1 for rank in one.ranks) for one in found),
             "first_piece": sum(rank == 1 for one in found for rank in one.ranks)
             / max(1, sum(len(one.ranks) for one in found)),
             "within": mean(one.summed <= MOST_GUESSES for one in found),
-            "guesses": mean(min(one.summed, MOST_GUESSES + 1) for one in found),
+            "guesses": mean(told),
             "summed": mean(one.summed for one in found),
             "multiplied": 2 ** mean(one.multiplied_bits for one in found),
         },
+        "saved": {"guesses": mean(without) - mean(told), "error": standard_error(np.subtract(without, told))},
     }
 
 
-def _mean(count: int, values: Iterator[float]) -> float:
+def _mean(count: int, values: Iterable[float]) -> float:
     return sum(values) / count if count else 0.0
 
 
@@ -279,4 +281,4 @@ def _against(bits: Bits, plain: Bits) -> dict[str, float]:
     """Bits per byte beyond those of the bytes, with the standard error over blocks of text."""
     blocks = len(bits) // BLOCK
     apart = (bits - plain)[: blocks * BLOCK].reshape(blocks, BLOCK).mean(axis=1)
-    return {"difference": float((bits - plain).mean()), "error": float(apart.std(ddof=1) / math.sqrt(blocks))}
+    return {"difference": float((bits - plain).mean()), "error": standard_error(apart)}

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 Run = Mapping[str, Any]
 SURE = 2.0
 """Standard errors from which on a difference counts."""
@@ -32,6 +35,11 @@ def verdict(record: Mapping[str, Any]) -> str:
         _names(runs),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def standard_error(values: npt.NDArray[np.float64]) -> float:
+    """Of a mean; of fewer than two values none is known, and 0 is said."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def name_of(run: Run) -> str:
@@ -61,7 +69,8 @@ def _answer(runs: Sequence[Run]) -> str:
     ]
     real = [f"what was learnt ({', '.join(sure)} than bytes)"] if sure else []
     real += ["that bits sit at the beginning of words"] if _sit_at_the_beginning(group(runs, "bytes")) else []
-    real += ["that guessing is easier with feedback"] if _all_easier(group(runs, "bytes")) else []
+    helped = _helped(group(runs, "bytes"))
+    real += [f"that guessing is easier with feedback ({', '.join(helped)})"] if helped else []
     found = f"Real is {_listed(real)}" if real else "Nothing else of it could be measured here"
     return (
         "Of the paper's worry, the part about comparing figures is accounting: none of it is left once all bits are "
@@ -77,10 +86,10 @@ def _sit_at_the_beginning(alike: Sequence[Run]) -> bool:
     return all(share > size for share, size in map(opening_share, alike))
 
 
-def _all_easier(alike: Sequence[Run]) -> bool:
-    """Whether a word takes fewer guesses with feedback under every kind that has more than one piece a word."""
-    cut = [run["guesses"] for run in alike if run["guesses"]["words"] and run["tokens"]["kind"] != "words"]
-    return bool(cut) and all(found["with"]["guesses"] < found["without"]["guesses"] for found in cut)
+def _helped(alike: Sequence[Run]) -> list[str]:
+    """Under which kinds a word takes fewer guesses with feedback, beyond the error."""
+    saved = ((run, run["guesses"]["saved"]) for run in alike if run["guesses"]["words"])
+    return [name_of(run) for run, found in saved if found["guesses"] > SURE * found["error"]]
 
 
 def _accounting(runs: Sequence[Run], size: int) -> str:
@@ -176,21 +185,27 @@ def _feedback(runs: Sequence[Run], most: int) -> str:
     alike = [run for run in group(runs, "bytes") if run["guesses"]["words"]]
     if not alike:
         return ""
-    told = ", ".join(f"{run['guesses']['with']['guesses']:.1f} ({name_of(run)})" for run in alike)
-    whole = ", ".join(f"{run['guesses']['without']['guesses']:.1f} ({name_of(run)})" for run in alike)
-    first = [run["guesses"]["without"]["first"] for run in alike]
-    words = min(run["guesses"]["words"] for run in alike)
-    error = (max(first) * (1 - max(first)) / words) ** 0.5
-    apart = max(first) - min(first)
-    close = (
-        f"whole words are right at once about equally often under all ({min(first):.0%} to {max(first):.0%} of {words})"
-        if apart <= SURE * 2**0.5 * error
-        else f"whole words are right at once in {min(first):.0%} to {max(first):.0%} of {words} cases"
+    counts = "; ".join(
+        f"{name_of(run)} {run['guesses']['without']['guesses']:.1f} and {run['guesses']['with']['guesses']:.1f}"
+        for run in alike
     )
-    sense = "is real for guessing" if _all_easier(alike) else "does not hold for all kinds here"
+    helped = _helped(alike)
+    others = [name_of(run) for run in alike if name_of(run) not in helped]
+    sense = f"helps under {_listed(helped)}" if helped else "does not measurably help under any kind"
+    sense += f" and not measurably under {_listed(others)}" if helped and others else ""
+    first = sorted((run["guesses"]["without"]["first"], name_of(run)) for run in alike)
+    (low, worst), (high, best) = first[0], first[-1]
+    words = min(run["guesses"]["words"] for run in alike)
+    error = ((high * (1 - high) + low * (1 - low)) / words) ** 0.5
+    close = (
+        f"about equally often under all kinds ({low:.0%} to {high:.0%} of {words})"
+        if high - low <= SURE * error
+        else f"in {low:.0%} ({worst}) to {high:.0%} ({best}) of {words} cases"
+    )
     return (
-        f"The password {sense}: a word takes {told} guesses if every piece is answered, and {whole} if only whole "
-        f"words are (given up after {most}). Bits multiply probabilities, as guessing whole words does, and {close}."
+        f"The password: an answer after every piece {sense}. Guesses for a whole word, and by pieces (given up after "
+        f"{most}): {counts}. But bits multiply the probabilities of pieces, as guessing the whole does, and whole "
+        f"words are right at once {close}."
     )
 
 
@@ -200,12 +215,17 @@ def _spellings(runs: Sequence[Run]) -> str:
     count = len(alike[0]["spellings"]["cases"])
     if not count:
         return "The held-out text has no word of which the corpus knows an -ize and an -ise."
-    costs = [run["spellings"]["choice"] for run in alike]
-    said = ", ".join(f"{cost:.2f} ({name_of(run)})" for run, cost in zip(alike, costs, strict=True))
-    few = " (too few to rank them)" if count < 10 else ""
+    said = ", ".join(f"{run['spellings']['choice']:.2f} ({name_of(run)})" for run in alike)
+    plain = [case["choice"] for case in alike[0]["spellings"]["cases"]]
+    dearer = []
+    for run in alike[1:]:
+        apart = np.subtract([case["choice"] for case in run["spellings"]["cases"]], plain)
+        if count > 1 and abs(apart.mean()) > SURE * standard_error(apart):
+            dearer.append(f"{'dearer' if apart.mean() > 0 else 'cheaper'} under {name_of(run)} than under bytes")
+    sense = f"it is {_listed(dearer)}" if dearer else "the kinds do not differ beyond the error"
     return (
-        f"Which of two spellings (-ize or -ise) it is costs {said} bits in {count} place{'s' * (count != 1)}{few}: "
-        "every kind pays for that choice, at one letter or at the whole word."
+        f"Which of two spellings (-ize or -ise) stands in the text costs {said} bits, in {count} "
+        f"place{'s' * (count != 1)}; {sense}. Every kind pays for it in its total bits, at a letter or at a piece."
     )
 
 

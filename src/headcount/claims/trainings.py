@@ -3,14 +3,15 @@
 All lengths are in bytes: the window, the segment that gradients flow through, what a step reads. Under tokens of m
 bytes each a window of W bytes is W / m tokens. So at equal bytes all take equally many steps over equal stretches of
 text, and only the tokens differ. Bytes set the measure: D bytes in S seconds; each other kind is trained once on D
-bytes and once for S seconds. How many steps that is, is timed once and kept in the folder, as are the runs.
+bytes and once for S seconds. How many steps D bytes are is timed once and kept in the folder, as are the runs; how many
+fit into S seconds is known from how long the steps of the first training took.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,34 @@ def recipe_under(body: Recipe, kind: Kind, steps: int | None = None) -> Recipe:
     )
 
 
-def plan(setting: Setting, corpus: Corpus, body: Recipe, found: Sequence[Kind]) -> list[Training]:
-    """The trainings for a budget: those that the folder was begun with, or timed now."""
+def train_all(setting: Setting, corpus: Corpus, body: Recipe, found: Sequence[Kind]) -> list[tuple[Run, Training]]:
+    """Every kind at equal bytes, then all but bytes at equal seconds; what is finished is not repeated."""
+    steps = plan(setting, corpus, body, found)
+    (plain,) = (kind.name for kind in found if kind.is_bytes)
+    done = {}
+    for kind in found:
+        wanted = Training(kind.name, "bytes", steps)
+        done[kind.name] = train(setting, body, kind, wanted), wanted
+    runs = list(done.values())
+    for kind in found:
+        if not kind.is_bytes:
+            faster = _seconds(done[plain][0]) / _seconds(done[kind.name][0])
+            wanted = Training(kind.name, "seconds", max(1, round(steps * faster)))
+            runs.append((train(setting, body, kind, wanted), wanted))
+    return runs
+
+
+def last_step(run: Run) -> Mapping[str, Any]:
+    """What a run's log says at its end: bytes and seconds in all."""
+    return next(event for event in reversed(run.events()) if event["event"] == "step")
+
+
+def _seconds(run: Run) -> float:
+    return max(float(last_step(run)["seconds"]), 1e-6)
+
+
+def plan(setting: Setting, corpus: Corpus, body: Recipe, found: Sequence[Kind]) -> int:
+    """Steps of the trainings at equal bytes: those that the folder was begun with, or timed now."""
     file = setting.folder / PLAN
     asked = {
         "corpus": corpus.sha256,
@@ -166,48 +193,38 @@ def plan(setting: Setting, corpus: Corpus, body: Recipe, found: Sequence[Kind]) 
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
         if kept["asked"] != asked:
-            changed = [key for key in asked if kept["asked"].get(key) != asked[key]]
-            what = " and ".join(changed)
+            what = " and ".join(key for key in asked if kept["asked"].get(key) != asked[key])
             raise RequestError(f"{setting.folder} holds this claim with another {what}: name another folder with --run")
-        return [Training(**training) for training in kept["trainings"]]
+        return int(kept["steps"])
     except FileNotFoundError:
         pass
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{file} is damaged: {error!r}") from error
-    trainings = _timed(setting, body, found)
-    setting.folder.mkdir(parents=True, exist_ok=True)
-    durable.write_json(file, {"asked": asked, "trainings": [asdict(training) for training in trainings]})
-    return trainings
+    steps = _steps_for(setting, body, found)
+    try:
+        setting.folder.mkdir(parents=True, exist_ok=True)
+        durable.write_json(file, {"asked": asked, "steps": steps})
+    except OSError as error:
+        raise RequestError(f"cannot write {file}: {error.strerror}") from error
+    return steps
 
 
-def _timed(setting: Setting, body: Recipe, found: Sequence[Kind]) -> list[Training]:
-    """Time a few steps of each kind, and share the budget out."""
-    device, timings = devices.choose(setting.device), {}
+def _steps_for(setting: Setting, body: Recipe, found: Sequence[Kind]) -> int:
+    """For so many bytes; or so many that all trainings fit into the minutes, by timing a few steps of each kind."""
+    if setting.bytes is not None:
+        return max(1, round(setting.bytes / (body.batches.streams * body.batches.segment)))
+    device, needed, fixed = devices.choose(setting.device), 0.0, 0.0
     with Interruption() as interruption:
         for kind in found:
             training.say(f"timing steps of {kind.name}")
             ready = settle(recipe_under(body, kind), training.say, minutes=True)
-            timings[kind.name] = calibrate.time_steps(ready, device, interruption)
-            interruption.check()
-    (plain,) = (kind for kind in found if kind.is_bytes)
-    others = [kind for kind in found if not kind.is_bytes]
-    step = {name: timing.step for name, timing in timings.items()}
-    per_step = body.batches.streams * body.batches.segment
-    if setting.bytes is not None:
-        steps = max(1, round(setting.bytes / per_step))
-    else:
-        around = {name: EVALUATIONS * (timing.evaluation + timing.sample) for name, timing in timings.items()}
-        fixed = around[plain.name] + sum(2 * around[kind.name] for kind in others)
-        budget = 60 * (setting.minutes or DEFAULT_MINUTES) * TRAINING_SHARE
-        # Bytes once; each other kind once for as many steps, and once for as many seconds.
-        one = step[plain.name] * (1 + len(others)) + sum(step[kind.name] for kind in others)
-        steps = max(1, int((budget - min(fixed, budget / 2)) / one))
-    seconds = steps * step[plain.name]
-    return [
-        Training(plain.name, "bytes", steps),
-        *(Training(kind.name, "bytes", steps) for kind in others),
-        *(Training(kind.name, "seconds", max(1, round(seconds / step[kind.name]))) for kind in others),
-    ]
+            timing = calibrate.time_steps(ready, device, interruption)
+            around = EVALUATIONS * (timing.evaluation + timing.sample)
+            # Bytes once; each other kind once for as many steps, and once for as many seconds as bytes took.
+            needed += timing.step * len(found) if kind.is_bytes else timing.step
+            fixed += around if kind.is_bytes else 2 * around
+    budget = 60 * (setting.minutes or DEFAULT_MINUTES) * TRAINING_SHARE
+    return max(1, int((budget - min(fixed, budget / 2)) / needed))
 
 
 def train(setting: Setting, body: Recipe, kind: Kind, wanted: Training) -> Run:
