@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from headcount.claims.tokenisation_verdict import group, opening_share, standard_error, verdict
+from headcount.claims.tokenisation_verdict import first_letter, group, standard_error, verdict
 
 
 def made(name, budget, *, apart=0.0, error=0.01):
@@ -36,6 +36,7 @@ def made(name, budget, *, apart=0.0, error=0.01):
             "largest": 0.5,
             "deviation": 1e-5,
             "error": 0.1,
+            "drawn_error": 0.01,
         },
         "guesses": {
             "words": 50,
@@ -94,8 +95,8 @@ def test_accounting_and_what_is_left_of_it(record):
     ("apart", "answer", "evidence"),
     [
         (0.0, "Real is that", "no different beyond its error (+0.000 ± 0.010"),
-        (-0.3, "wordpieces 1k better at equal bytes", "better by 0.300 ± 0.010"),
-        (0.3, "wordpieces 1k worse at equal bytes", "worse by 0.300 ± 0.010"),
+        (-0.3, "against bytes: wordpieces 1k better at equal bytes", "better by 0.300 ± 0.010"),
+        (0.3, "against bytes: wordpieces 1k worse at equal bytes", "worse by 0.300 ± 0.010"),
     ],
 )
 def test_learning_counts_beyond_its_error(record, apart, answer, evidence):
@@ -112,7 +113,7 @@ def test_unequal_seconds_are_said(record):
 
 
 def test_canonical_segmentations(record):
-    assert "too much, not too little: 2.00% (wordpieces 1k)" in verdict(record)
+    assert "too much, not too little: 2.00% ± 0.20% (wordpieces 1k)" in verdict(record)
     assert "next to nothing" in changed(record, lambda run: run["overstated"].update(share=0.0001))
     assert "segmentation" not in changed(
         record, lambda run: run.update(overstated=run["overstated"] if run["tokens"]["kind"] == "bytes" else None)
@@ -120,8 +121,8 @@ def test_canonical_segmentations(record):
 
 
 def test_places(record):
-    assert opening_share(record["runs"][0]) == (pytest.approx(7 / 9), pytest.approx(2 / 3))
-    assert "beginning of words is right" in verdict(record)
+    assert first_letter(record["runs"][0]) == (pytest.approx(3 / 5), pytest.approx(1 / 2))
+    assert "Bits do sit at the beginning" in verdict(record)
     flat = changed(record, lambda run: [place.update(bits=5.0) for place in run["places"]])
     assert "do not sit at the beginning" in flat and "that bits sit" not in flat.split("\n\n")[0]
 

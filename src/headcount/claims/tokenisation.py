@@ -239,7 +239,8 @@ def _overstated(lm: LanguageModel, text: Encoded, bits: Bits, heard: Heard) -> d
         "share": float(over.sum()) / canonical if canonical else 0.0,
         "largest": float(over.max(initial=0.0)),
         "deviation": float(np.abs(over).max(initial=0.0)),
-        "error": math.sqrt(sum(error**2 for error in errors)),
+        "error": words * standard_error(over),  # of the words that were taken
+        "drawn_error": math.sqrt(sum(error**2 for error in errors)),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headcount.claims.tokenisation_verdict import Run, group, name_of, opening_share
+from headcount.claims.tokenisation_verdict import Run, first_letter, group, name_of
 from headcount.show.page import Section, escape, table
 from headcount.show.plots import Line, bar_chart, line_chart
 
@@ -36,7 +36,7 @@ def _totals(runs: Sequence[Run], held_out: Mapping[str, Any]) -> Section:
     def chart(alike: Sequence[Run]) -> str:
         bars = [
             (
-                name_of(run),
+                _name(run),
                 run["bits_per_byte"],
                 f"{run['bits_per_byte']:.3f} bits per byte"
                 + ("" if run["tokens"]["kind"] == "bytes" else f", {run['against_bytes']['difference']:+.3f}"),
@@ -45,7 +45,7 @@ def _totals(runs: Sequence[Run], held_out: Mapping[str, Any]) -> Section:
         ]
         rows = [
             (
-                name_of(run),
+                _name(run),
                 f"{run['bits']:,.0f}",
                 f"{run['bits_per_byte']:.4f}",
                 _apart(run),
@@ -74,6 +74,11 @@ def _totals(runs: Sequence[Run], held_out: Mapping[str, Any]) -> Section:
         "for each. Spread: the standard deviation of a token's bits over their mean."
     )
     return Section("Bits over equal bytes", about, _each(runs, chart))
+
+
+def _name(run: Run) -> str:
+    """In one line of a table."""
+    return name_of(run).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _apart(run: Run) -> str:
@@ -124,32 +129,27 @@ def _places(runs: Sequence[Run]) -> Section:
         ]
         rows = [
             (
-                name_of(run),
-                *(f"{share:.1%}" for share in opening_share(run)),
-                f"{_letter(run, 1):.2f}",
-                f"{_late(run):.2f}",
+                _name(run),
+                *(f"{share:.1%}" for share in first_letter(run)),
+                f"{_mean(run, 1, 1):.2f}",
+                f"{_mean(run, 2, 99):.2f}",
             )
             for run in alike
         ]
-        columns = ("tokens", "bits at the opening", "bytes there", "bits of a first letter", "of a fourth or later")
+        columns = ("tokens", "bits on first letters", "of all letters", "bits of a first letter", "of a later one")
         return line_chart(lines, "place in the word", "bits") + table(rows, columns, range(1, 5))
 
     about = (
         "Mean bits of the byte before a word (0), of its first letter (1), its second and so on; the last place stands "
-        "for all after it. A token's bits are divided among its bytes by the mass of all tokens that begin alike. "
-        "Opening: the byte before a word and its first letter."
+        "for all after it. A token's bits are divided among its bytes by the mass of all tokens that begin alike."
     )
     return Section("Bits by place in a word", about, _each(runs, chart))
 
 
-def _letter(run: Run, place: int) -> float:
-    found = [p["bits"] / p["count"] for p in run["places"] if p["place"] == place]
-    return float(found[0]) if found else 0.0
-
-
-def _late(run: Run) -> float:
-    late = [place for place in run["places"] if place["place"] >= 4]
-    return float(sum(p["bits"] for p in late) / sum(p["count"] for p in late)) if late else 0.0
+def _mean(run: Run, first: int, last: int) -> float:
+    """Bits of a letter, over some places of a word."""
+    found = [place for place in run["places"] if first <= place["place"] <= last]
+    return float(sum(p["bits"] for p in found) / sum(p["count"] for p in found)) if found else 0.0
 
 
 def _overstated(runs: Sequence[Run]) -> Section:
@@ -159,21 +159,35 @@ def _overstated(runs: Sequence[Run]) -> Section:
             f"{over['words']:,}",
             f"{over['sampled']:,}",
             f"{over['canonical'] / over['words']:.3f}",
-            f"{over['overstated'] / over['words']:.4f}"
-            + (f" ± {over['error'] / over['words']:.4f}" * (over["error"] > 0)),
-            f"{over['share']:.3%}",
+            f"{_round(over['overstated'] / over['words'], 4):.4f} ± {over['error'] / over['words']:.4f}",
+            f"{over['drawn_error'] / over['words']:.4f}" if over["sampled"] else "",
+            f"{_round(over['share'], 5):.3%}",
             f"{over['largest']:.3f}",
         )
         for run in runs
         if (over := run["overstated"]) and over["words"]
     ]
-    columns = ("run", "words", "of these sampled", "canonical bits", "overstated", "share", "most")
+    columns = (
+        "run",
+        "words",
+        "of these sampled",
+        "canonical bits",
+        "overstated",
+        "of it by drawing, ±",
+        "share",
+        "most",
+    )
     about = (
         "What the canonical segmentation of a word and of what ends it is charged, less what all segmentations "
         "together are: summed exactly for words of up to 12 letters (as long as there are not too many), estimated by "
-        "drawing for others. Bits for a word. Bytes have one segmentation, so theirs is the chain rule: checked."
+        "drawing for others. Bits for a word, ± for the words that were taken. Bytes have one segmentation, so theirs is the chain rule: checked."
     )
-    return Section("What a canonical segmentation overstates", about, table(rows, columns, range(1, 7)))
+    return Section("What a canonical segmentation overstates", about, table(rows, columns, range(1, 8)))
+
+
+def _round(value: float, digits: int) -> float:
+    """Without a sign before a zero."""
+    return round(value, digits) + 0.0
 
 
 def _guesses(runs: Sequence[Run], most: int) -> Section:
@@ -185,7 +199,7 @@ def _guesses(runs: Sequence[Run], most: int) -> Section:
         ]
         rows = [
             (
-                name_of(run),
+                _name(run),
                 f"{found['words']}",
                 f"{found['without']['first']:.0%}",
                 f"{found['without']['within']:.0%}",
@@ -204,13 +218,13 @@ def _guesses(runs: Sequence[Run], most: int) -> Section:
             "tokens",
             "words",
             "whole: at once",
-            f"within {most}",
-            "guesses",
+            f"whole: within {most}",
+            "whole: guesses",
             "pieces",
             "a piece at once",
-            "all at once",
-            f"within {most}",
-            "guesses",
+            "pieces: all at once",
+            f"pieces: within {most}",
+            "pieces: guesses",
             "Π ranks",
         )
         return bar_chart(bars, "guesses") + table(rows, columns, range(1, 11))
@@ -240,7 +254,7 @@ def _spellings(runs: Sequence[Run], known: Mapping[str, Sequence[int]]) -> Secti
         (case["written"], *(f"{run['spellings']['cases'][i]['choice']:.2f}" for run in alike))
         for i, case in enumerate(cases)
     ]
-    columns = ("in the text", *(name_of(run) for run in alike))
+    columns = ("in the text", *(_name(run) for run in alike))
     return Section(
         "-ize or -ise",
         about,

@@ -52,22 +52,23 @@ def group(runs: Sequence[Run], budget: str) -> list[Run]:
     return [run for run in runs if run["budget"] == budget or run["tokens"]["kind"] == "bytes"]
 
 
-def opening_share(run: Run) -> tuple[float, float]:
-    """Of the bits and of the bytes of words, what falls to the byte before a word and to its first letter."""
-    bits, count = (sum(place[key] for place in run["places"]) for key in ("bits", "count"))
-    first = [place for place in run["places"] if place["place"] <= 1]
+def first_letter(run: Run) -> tuple[float, float]:
+    """What first letters take of the bits of all letters, and what share of the letters they are."""
+    letters = [place for place in run["places"] if place["place"] > 0]
+    bits, count = (sum(place[key] for place in letters) for key in ("bits", "count"))
+    first = [place for place in letters if place["place"] == 1]
     return sum(place["bits"] for place in first) / bits, sum(place["count"] for place in first) / count
 
 
 def _answer(runs: Sequence[Run]) -> str:
     """Which part is accounting, and which is real."""
     sure = [
-        f"{name_of(run)} {'better' if run['against_bytes']['difference'] < 0 else 'worse'} at equal {budget}"
+        f"{_listed(names)} {better} at equal {budget}"
         for budget in ("bytes", "seconds")
-        for run in group(runs, budget)
-        if run["tokens"]["kind"] != "bytes" and is_sure(run)
+        for better, names in _beyond_error(group(runs, budget)).items()
+        if names
     ]
-    real = [f"what was learnt ({', '.join(sure)} than bytes)"] if sure else []
+    real = [f"what was learnt (against bytes: {'; '.join(sure)})"] if sure else []
     real += ["that bits sit at the beginning of words"] if _sit_at_the_beginning(group(runs, "bytes")) else []
     helped = _helped(group(runs, "bytes"))
     real += [f"that guessing is easier with feedback ({', '.join(helped)})"] if helped else []
@@ -83,7 +84,7 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def _sit_at_the_beginning(alike: Sequence[Run]) -> bool:
-    return all(share > size for share, size in map(opening_share, alike))
+    return all(share > size for share, size in map(first_letter, alike))
 
 
 def _helped(alike: Sequence[Run]) -> list[str]:
@@ -143,18 +144,30 @@ def _difference(run: Run) -> str:
     return f"{'better' if apart < 0 else 'worse'} by {abs(apart):.3f} ± {error:.3f} bits per byte"
 
 
-def is_sure(run: Run) -> bool:
-    """Whether a run differs from the bytes by more than its error."""
-    apart = run["against_bytes"]
-    return bool(abs(apart["difference"]) > SURE * apart["error"])
+def _beyond_error(alike: Sequence[Run]) -> dict[str, list[str]]:
+    """Which kinds differ from bytes by more than their error, by direction."""
+    apart = [(run, run["against_bytes"]) for run in alike if run["tokens"]["kind"] != "bytes"]
+    sure = [
+        (name_of(run), found["difference"]) for run, found in apart if abs(found["difference"]) > SURE * found["error"]
+    ]
+    return {
+        "better": [name for name, difference in sure if difference < 0],
+        "worse": [name for name, difference in sure if difference > 0],
+    }
 
 
 def _canonical(runs: Sequence[Run]) -> str:
     """What other segmentations would give back."""
-    pieces = [run for run in group(runs, "bytes") if run["tokens"]["kind"] == "wordpieces" and run["overstated"]]
+    pieces = [
+        run for run in group(runs, "bytes") if run["tokens"]["kind"] == "wordpieces" and run["overstated"]["words"]
+    ]
     if not pieces:
         return ""
-    said = [f"{run['overstated']['share']:.2%} ({name_of(run)})" for run in pieces]
+    said = [
+        f"{run['overstated']['share']:.2%} ± {run['overstated']['error'] / run['overstated']['canonical']:.2%} "
+        f"({name_of(run)})"
+        for run in pieces
+    ]
     if all(run["overstated"]["share"] < NOTHING for run in pieces):
         return (
             f"Counting only the canonical segmentation overstates a word's bits by next to nothing: {', '.join(said)}."
@@ -168,15 +181,14 @@ def _canonical(runs: Sequence[Run]) -> str:
 def _places(runs: Sequence[Run]) -> str:
     """Do the first characters carry most?"""
     alike = group(runs, "bytes")
-    shares = [f"{opening_share(run)[0]:.0%} ({name_of(run)})" for run in alike]
-    size = opening_share(alike[0])[1]
-    right = _sit_at_the_beginning(alike)
+    shares = [f"{first_letter(run)[0]:.0%} ({name_of(run)})" for run in alike]
+    size = first_letter(alike[0])[1]
     agrees = (
-        "That bits sit at the beginning of words is right" if right else "Bits do not sit at the beginning under all"
+        "Bits do sit at the beginning of words" if _sit_at_the_beginning(alike) else "Bits do not sit at the beginning"
     )
     return (
-        f"{agrees}: the byte before a word and its first letter are {size:.0%} of its bytes and take "
-        f"{', '.join(shares)} of its bits."
+        f"{agrees}: first letters are {size:.0%} of all letters and take {', '.join(shares)} of their bits, however "
+        "the text is cut into tokens."
     )
 
 
