@@ -115,9 +115,9 @@ def test_unequal_seconds_are_said(record):
 def test_canonical_segmentations(record):
     assert "too much, not too little: 2.00% ± 0.20% (wordpieces 1k)" in verdict(record)
     assert "next to nothing" in changed(record, lambda run: run["overstated"].update(share=0.0001))
-    assert "segmentation" not in changed(
-        record, lambda run: run.update(overstated=run["overstated"] if run["tokens"]["kind"] == "bytes" else None)
-    )
+    assert "checked, to 1e-05 bits" in verdict(record)
+    unmeasured = changed(record, lambda run: run["overstated"].update(words=0))
+    assert "segmentation" not in unmeasured and "checked" not in unmeasured
 
 
 def test_places(record):

@@ -180,7 +180,8 @@ def _overstated(runs: Sequence[Run]) -> Section:
     about = (
         "What the canonical segmentation of a word and of what ends it is charged, less what all segmentations "
         "together are: summed exactly for words of up to 12 letters (as long as there are not too many), estimated by "
-        "drawing for others. Bits for a word, ± for the words that were taken. Bytes have one segmentation, so theirs is the chain rule: checked."
+        "drawing for others. Bits for a word, ± for the words that were taken. Bytes have one segmentation, so theirs "
+        "is the chain rule: checked."
     )
     return Section("What a canonical segmentation overstates", about, table(rows, columns, range(1, 8)))
 

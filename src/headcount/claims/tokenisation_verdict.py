@@ -110,14 +110,15 @@ def _accounting(runs: Sequence[Run], size: int) -> str:
         f"Accounting: per token, perplexity runs from {low['perplexity_per_token']:,.1f} ({name_of(low)}) to "
         f"{high['perplexity_per_token']:,.1f} ({name_of(high)}), a factor of {factor:,.0f}; over the same {size:,} "
         f"bytes all lie between {by_byte[0]['bits_per_byte']:.3f} and {by_byte[-1]['bits_per_byte']:.3f} bits per "
-        f"byte. {order}. The bits of a word's pieces add up to the bits of the word, whatever is told in between; of "
-        f"bytes this was checked, to {_chain_rule(runs):.0e} bits."
+        f"byte. {order}. The bits of a word's pieces add up to the bits of the word, whatever is told in "
+        f"between{_chain_rule(runs)}."
     )
 
 
-def _chain_rule(runs: Sequence[Run]) -> float:
-    """By how much bytes missed the chain rule, at most."""
-    return max(float(run["overstated"]["deviation"]) for run in runs if run["tokens"]["kind"] == "bytes")
+def _chain_rule(runs: Sequence[Run]) -> str:
+    """By how much bytes missed the chain rule, at most, if a word was there to check it."""
+    (plain,) = (run["overstated"] for run in runs if run["tokens"]["kind"] == "bytes")
+    return f"; of bytes this was checked, to {plain['deviation']:.0e} bits" if plain["words"] else ""
 
 
 def _learnt(runs: Sequence[Run], budget: str) -> str:
