@@ -33,6 +33,8 @@ COMMANDS = {
     "convert": "a figure in bits per byte, perplexity per word …",
     "recl": "how far back runs gain from what they read",
     "probe": "does a model copy what it read once, long before?",
+    "claims": "what the papers claim, as experiments",
+    "claim": "test a claim: train what it needs, measure, and say what came out",
     "inspect": "where the heads look, what units follow",
     "info": "parameters, heads, state, FLOPs and published figures",
     "models": "the models there are",

@@ -1,0 +1,285 @@
+"""Where the bits are: the tokenisation attack of the SHA-RNN's paper, as an experiment (Merity 2019, 4.2.1 and 6.1).
+
+The paper withdrew its own because the normalisation was wrong. Here every kind of token is charged all of its nats over
+the same bytes. The same body is trained under each (trainings), and of each are measured
+
+    the bits in all, over equal bytes                             what can be compared
+    bits by place in a word                                       where they lie (measure/spelled divides tokens)
+    what a canonical segmentation overstates                      segmentations
+    guesses for a word, with feedback and without                 guesses
+    two spellings of a word, names that come back                 pairs
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headcount.claims import pairs, segmentations, tokenisation_page, trainings
+from headcount.claims.branching import Branch, branches
+from headcount.claims.contract import Claim, Setting
+from headcount.claims.guesses import MOST_GUESSES, Guessed, Openings, guess
+from headcount.claims.tokenisation_verdict import standard_error, verdict
+from headcount.claims.trainings import Kind, Training
+from headcount.errors import RequestError
+from headcount.learn.run import Run
+from headcount.measure.kinds import place_in_word
+from headcount.models.contract import count_parameters
+from headcount.show.page import Section
+from headcount.text.corpora import Bytes, map_file
+from headcount.text.encoding import Encoded, encode, text_sha256
+from headcount.use.load import LanguageModel, load
+from headcount.use.train import say
+
+Bits = npt.NDArray[np.float64]
+PLACES = 10
+"""Letters of a word that are shown one by one; the last stands for all after it."""
+BLOCK = 512
+"""Bytes of a stretch over which two kinds are compared, for the error of the difference."""
+MOST_WORDS = 96
+"""Words that are guessed, and whose segmentations are summed."""
+SHORT = 12
+"""Words of so many letters are summed exactly."""
+WORD = re.compile(rb"(?<=[^\s]) [A-Za-z]+(?=[^A-Za-z\x80-\xff])")
+CHAIN_RULE = 1e-3
+"""Bits by which bytes may miss it: two orders of summing in float32."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What all kinds are measured on."""
+
+    text: Bytes
+    words: Sequence[tuple[int, int]]
+    """Begin (at its space) and end of some words."""
+    names: Sequence[tuple[int, int, int]]
+    cases: Sequence[pairs.Case]
+
+
+class Tokenisation(Claim):
+    """Do small tokens look better than they are?"""
+
+    name = "tokenisation"
+    source = "Merity 2019, “Single Headed Attention RNN: Stop Thinking With Your Head”, 4.2.1 and 6.1"
+    says = (
+        "figures of models with different tokens cannot be compared, because pieces spread a word's entropy and the "
+        "right piece is told after each guess: a side channel, like a password that is checked letter by letter."
+    )
+    tested = (
+        "one SHA-RNN body under bytes, wordpieces (1k, 8k) and, where they restore the text, words; at equal bytes and "
+        "at equal seconds; all bits of each over the same held-out bytes, and where they lie."
+    )
+
+    def measure(self, setting: Setting) -> dict[str, Any]:
+        """Train, then measure every run."""
+        corpus = trainings.open_source(setting)
+        body = trainings.body_recipe(setting, corpus)
+        held_out = trainings.held_out_of(corpus, body.evaluate.limit or trainings.HELD_OUT)
+        if len(held_out) < 2 * BLOCK:
+            raise RequestError(f"only {len(held_out)} bytes are held out: at least {2 * BLOCK} are needed")
+        kinds, left_out = trainings.find_kinds(corpus, held_out)
+        by_name = {kind.name: kind for kind in kinds}
+        runs = trainings.train_all(setting, corpus, body, kinds)
+        known = pairs.find_pairs(map_file(corpus.file))
+        heard = Heard(
+            held_out,
+            _spread(_word_places(held_out.tobytes()), MOST_WORDS),
+            pairs.find_names(held_out.tobytes()),
+            pairs.find_cases(corpus.split("valid"), known),
+        )
+        heard = _with_cases_for_all(heard, [load(run.path, device="cpu") for run, _ in runs])
+        measured = []
+        for run, one in runs:
+            say(f"measuring {run.path}")
+            measured.append(_measured(load(run.path, device=setting.device), run, one, by_name[one.tokens], heard))
+        plain = next(m for m in measured if m[0]["tokens"]["kind"] == "bytes")[1]
+        return {
+            "corpus": {"name": corpus.name, "sha256": corpus.sha256, "bytes": corpus.ends[-1]},
+            "held_out": {"bytes": len(held_out), "sha256": text_sha256(held_out)},
+            "budget": {"minutes": setting.minutes, "bytes": setting.bytes, "set": list(setting.set)},
+            "left_out": left_out,
+            "most_guesses": MOST_GUESSES,
+            "pairs": {word.decode(): list(counts) for word, counts in sorted(known.items())},
+            "runs": [{**record, "against_bytes": _against(bits, plain)} for record, bits in measured],
+        }
+
+    def verdict(self, record: Mapping[str, Any]) -> str:
+        """Which part of the worry is accounting, and which is real."""
+        return verdict(record)
+
+    def sections(self, record: Mapping[str, Any]) -> list[Section]:
+        """The tables and plots."""
+        return tokenisation_page.sections(record)
+
+
+def _word_places(text: bytes) -> list[tuple[int, int]]:
+    return [match.span() for match in WORD.finditer(text)]
+
+
+def _spread(places: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    """At most so many, evenly."""
+    chosen = {round(place) for place in np.linspace(0, len(places) - 1, min(len(places), most))}
+    return [places[place] for place in sorted(chosen)]
+
+
+def _with_cases_for_all(heard: Heard, models: Sequence[LanguageModel]) -> Heard:
+    """Leave out spellings that a closed vocabulary does not know: all kinds are measured on the same ones."""
+    kept = [
+        case
+        for case in heard.cases
+        if all(
+            lm.tokens.encode_piece(case.before + form + case.after).exact
+            for lm in models
+            for form in (case.written, case.other)
+        )
+    ]
+    return Heard(heard.text, heard.words, heard.names, kept)
+
+
+def _measured(lm: LanguageModel, run: Run, one: Training, kind: Kind, heard: Heard) -> tuple[dict[str, Any], Bits]:
+    """Everything of one run, and its bits for every byte."""
+    text, bits = encode(heard.text, lm.tokens), lm.score(heard.text.tobytes())
+    last = trainings.last_step(run)
+    vocabulary = count_parameters(lm.model.head)
+    config = lm.model.config
+    record = {
+        "run": run.path.name,
+        "tokens": {
+            "name": kind.name,
+            "kind": lm.tokens.kind,
+            "vocabulary": lm.tokens.vocabulary,
+            "bytes_per_token": kind.bytes_per_token,
+        },
+        "budget": one.budget,
+        "parameters": {"body": count_parameters(lm.model) - vocabulary, "vocabulary": vocabulary},
+        "window": {"tokens": config.window, "bytes": config.window * kind.bytes_per_token},
+        "steps": one.steps,
+        "bytes_read": last["bytes"],
+        "seconds": last["seconds"],
+        **_totals(bits, text),
+        "places": _by_place(heard.text, bits),
+        "overstated": _overstated(lm, text, bits, heard) if lm.tokens.kind != "words" else None,
+        "guesses": _guesses(lm, text, heard),
+        "spellings": pairs.measure_spellings(lm, heard.cases),
+        "names": pairs.measure_names(bits, heard.names),
+    }
+    return record, bits
+
+
+def _ends(text: Encoded) -> npt.NDArray[np.int64]:
+    """Where every token ends, in bytes."""
+    return np.cumsum(text.tokens.lengths[text.ids] if text.spans is None else text.spans, dtype=np.int64)
+
+
+def _totals(bits: Bits, text: Encoded) -> dict[str, Any]:
+    """All bits over the same bytes, and what they look like by token."""
+    by_token = np.add.reduceat(bits, np.concatenate([[0], _ends(text)[:-1]]))
+    mean = float(by_token.mean())
+    return {
+        "bits": float(bits.sum()),
+        "bits_per_byte": float(bits.mean()),
+        "tokens_scored": len(by_token),
+        "bits_per_token": mean,
+        "perplexity_per_token": 2**mean,
+        "spread": float(by_token.std() / mean),
+    }
+
+
+def _by_place(text: Bytes, bits: Bits) -> list[dict[str, Any]]:
+    """Mean bits at each place of a word: 0 is the byte before its first letter."""
+    place = np.minimum(place_in_word(text), PLACES)
+    before = np.append(place[1:] == 1, False) & (place == 0)
+    masks = [before, *(place == i for i in range(1, PLACES + 1))]
+    return [
+        {"place": i, "count": int(mask.sum()), "bits": float(bits[mask].sum())}
+        for i, mask in enumerate(masks)
+        if mask.any()
+    ]
+
+
+def _at_words(lm: LanguageModel, text: Encoded, heard: Heard) -> Iterator[tuple[bytes, list[int], Branch, int]]:
+    """Every word that begins and ends with tokens: with its space, its symbols, a branch before it, where it begins."""
+    ends = _ends(text)
+    first = {int(end): i + 1 for i, end in enumerate(ends)}
+    fitting = [(begin, end) for begin, end in heard.words if begin in first]
+    places = [first[begin] for begin, _ in fitting]
+    for (begin, end), place, branch in zip(fitting, places, branches(lm.model, text, places), strict=True):
+        last = int(np.searchsorted(ends, end)) + 1  # of words, what ends a word may belong to it
+        yield heard.text[begin:end].tobytes(), [int(symbol) for symbol in text.ids[place:last]], branch, begin
+
+
+def _overstated(lm: LanguageModel, text: Encoded, bits: Bits, heard: Heard) -> dict[str, Any]:
+    """Canonical bits of some words less those of all their segmentations."""
+    pieces, generator = segmentations.Pieces(lm.tokens.spellings), np.random.default_rng(1)
+    words, canonical, rows = 0, 0.0, []
+    for word, symbols, branch, begin in _at_words(lm, text, heard):
+        whole = heard.text[begin : begin + len(word) + 1].tobytes()
+        own = float(bits[begin : begin + len(whole)].sum())
+        most = segmentations.MOST_PATHS if len(word) - 1 <= SHORT else 0
+        canonical_path = segmentations.Canonical(tuple(symbols), -own * math.log(2))
+        total = segmentations.total(branch, whole, pieces, canonical_path, generator, most=most)
+        words, canonical = words + 1, canonical + own
+        rows.append((own + total.bits, total.error))
+    over = np.array([row[0] for row in rows])
+    if lm.tokens.kind == "bytes" and len(over) and np.abs(over).max() > CHAIN_RULE:
+        raise AssertionError(f"the chain rule fails for bytes: {np.abs(over).max()} bits")
+    errors = [error for _, error in rows if error is not None]
+    return {
+        "words": words,
+        "sampled": len(errors),
+        "canonical": canonical,
+        "overstated": float(over.sum()),
+        "share": float(over.sum()) / canonical if canonical else 0.0,
+        "largest": float(over.max(initial=0.0)),
+        "deviation": float(np.abs(over).max(initial=0.0)),
+        "error": words * standard_error(over),  # of the words that were taken
+        "drawn_error": math.sqrt(sum(error**2 for error in errors)),
+    }
+
+
+def _guesses(lm: LanguageModel, text: Encoded, heard: Heard) -> dict[str, Any]:
+    """How words are guessed, on average."""
+    openings = Openings(lm.tokens.spellings)
+    found: list[Guessed] = [
+        guess(branch, word, symbols, openings) for word, symbols, branch, _ in _at_words(lm, text, heard)
+    ]
+    mean = functools.partial(_mean, len(found))
+    without = [MOST_GUESSES + 1 if one.whole is None else one.whole for one in found]
+    told = [min(one.summed, MOST_GUESSES + 1) for one in found]
+    return {
+        "words": len(found),
+        "pieces": mean(len(one.ranks) for one in found),
+        "without": {
+            "first": mean(one.whole == 1 for one in found),
+            "within": mean(one.whole is not None for one in found),
+            "guesses": mean(without),
+        },
+        "with": {
+            "first": mean(all(rank == 1 for rank in one.ranks) for one in found),
+            "first_piece": sum(rank == 1 for one in found for rank in one.ranks)
+            / max(1, sum(len(one.ranks) for one in found)),
+            "within": mean(one.summed <= MOST_GUESSES for one in found),
+            "guesses": mean(told),
+            "summed": mean(one.summed for one in found),
+            "multiplied": 2 ** mean(one.multiplied_bits for one in found),
+        },
+        "saved": {"guesses": mean(without) - mean(told), "error": standard_error(np.subtract(without, told))},
+    }
+
+
+def _mean(count: int, values: Iterable[float]) -> float:
+    return sum(values) / count if count else 0.0
+
+
+def _against(bits: Bits, plain: Bits) -> dict[str, float]:
+    """Bits per byte beyond those of the bytes, with the standard error over blocks of text."""
+    blocks = len(bits) // BLOCK
+    apart = (bits - plain)[: blocks * BLOCK].reshape(blocks, BLOCK).mean(axis=1)
+    return {"difference": float((bits - plain).mean()), "error": standard_error(apart)}

@@ -1,0 +1,102 @@
+"""All segmentations of a word: the sum against brute force, the draws against the sum, bytes against the chain rule."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount.claims.branching import branches
+from headcount.claims.segmentations import Canonical, Pieces, exact, sampled, total
+from headcount.measure.spelled import score_bytes
+from headcount.text.encoding import encode
+from tests.claims.conftest import MERGES, small_model
+from tests.conftest import as_bytes
+
+BEFORE = b"ba ab"
+
+
+def sequences(spellings, text):
+    """Every sequence of symbols that reaches the end of a text with its last one, and not before."""
+    for symbol, spelling in enumerate(spellings):
+        if spelling.startswith(text):
+            yield (symbol,)
+        elif text.startswith(spelling):
+            yield from ((symbol, *rest) for rest in sequences(spellings, text[len(spelling) :]))
+
+
+@torch.inference_mode()
+def brute_force(model, tokens, before, text):
+    """Σ P by reading each sequence from the very beginning."""
+    start = [tokens.start, *tokens.encode(before).tolist()]
+    mass = 0.0
+    for sequence in sequences(tokens.spellings, text):
+        hidden, _ = model(torch.tensor([[*start, *sequence[:-1]]]), model.start(1))
+        logs = model.head.log_probs(hidden)[0, len(start) - 1 :].double()
+        mass += math.exp(sum(float(row[symbol]) for row, symbol in zip(logs, sequence, strict=True)))
+    return mass
+
+
+def canonical_path(model, tokens, before, text):
+    """Its symbols, and what `score_bytes` charges for it."""
+    whole = np.frombuffer(before + text, dtype=np.uint8)
+    nats = np.concatenate(list(score_bytes(model, encode(whole, tokens))))
+    return Canonical(tuple(tokens.encode(text[:-1]).tolist()), -float(nats[len(before) :].sum()))
+
+
+def branch_after(model, tokens, before):
+    encoded = encode(np.frombuffer(before + b"?", dtype=np.uint8), tokens)
+    return next(branches(model, encoded, [len(encoded.ids) - 1]))
+
+
+@pytest.mark.parametrize("text", [b" abab.", b" ab ", b" bb,", b"ababab\n", b"."])
+def test_the_exact_sum_is_that_of_brute_force(wordpieces, text):
+    model = small_model(wordpieces.vocabulary)
+    found = exact(branch_after(model, wordpieces, BEFORE), text, Pieces(wordpieces.spellings))
+    assert math.exp(found) == pytest.approx(brute_force(model, wordpieces, BEFORE, text), rel=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text("ab ", min_size=1, max_size=9))
+def test_paths_are_counted_as_they_are(word):
+    spellings = [bytes([value]) for value in range(256)]
+    for left, right in MERGES:
+        spellings.append(spellings[left] + spellings[right])
+    text = word.encode() + b"."
+    prefixes = {sequence[:i] for sequence in sequences(spellings, text) for i in range(1, len(sequence))}
+    assert Pieces(spellings).count(text) == len(prefixes)
+
+
+def test_draws_give_the_same_within_their_error(wordpieces):
+    model, pieces, text = small_model(wordpieces.vocabulary, sharp=0.5), Pieces(wordpieces.spellings), b" ababab."
+    branch = branch_after(model, wordpieces, BEFORE)
+    whole, canonical = exact(branch, text, pieces), canonical_path(model, wordpieces, BEFORE, text)
+    assert whole > canonical.log + 0.01
+    log, error = sampled(branch, text, pieces, canonical, 4_000, np.random.default_rng(3))
+    assert 0 < error < 0.2 and abs(log - whole) < 4 * error and abs(log - whole) < whole - canonical.log
+    drawn = total(branch, text, pieces, canonical, np.random.default_rng(3), most=0)
+    summed = total(branch, text, pieces, canonical, np.random.default_rng(3), most=10_000)
+    assert drawn.error is not None and summed.error is None
+    assert summed.bits == pytest.approx(whole / math.log(2)) and summed.paths == pieces.count(text)
+
+
+def test_other_segmentations_can_only_give_back(wordpieces):
+    model, pieces = small_model(wordpieces.vocabulary), Pieces(wordpieces.spellings)
+    text = BEFORE + b" abab. ab"
+    encoded = encode(np.frombuffer(text, dtype=np.uint8), wordpieces)
+    bits = np.concatenate(list(score_bytes(model, encoded))) / math.log(2)
+    canonical = bits[len(BEFORE) : len(BEFORE) + 6].sum()
+    found = exact(branch_after(model, wordpieces, BEFORE), b" abab.", pieces) / math.log(2)
+    assert canonical + found > 0.01
+
+
+def test_bytes_have_one_path_and_keep_the_chain_rule():
+    model, text = small_model(256), as_bytes(b"some words here, and there")
+    pieces = Pieces(text.tokens.spellings)
+    bits = np.concatenate(list(score_bytes(model, text))) / math.log(2)
+    branch = next(branches(model, text, [4]))
+    one = Canonical(tuple(b" words"), 0.0)
+    found = total(branch, b" words ", pieces, one, np.random.default_rng(1), most=100)
+    assert found.paths == 6 and found.bits == pytest.approx(-bits[4:11].sum(), abs=1e-4)

@@ -1,0 +1,41 @@
+"""The page of the tokenisation claim: both budgets, all kinds, and sentences where there is nothing to show."""
+
+from headcount.claims.tokenisation_page import sections
+from headcount.show.page import page
+from tests.claims.test_tokenisation_verdict import record  # noqa: F401 (a fixture)
+from tests.show.test_pages import assert_self_contained
+
+
+def by_title(record):  # noqa: F811
+    return {section.title: section for section in sections(record)}
+
+
+def test_both_budgets_have_their_plots_and_bytes_are_in_both(record):  # noqa: F811
+    found = by_title(record)
+    for title in ("Bits over equal bytes", "Bits by place in a word", "The password: with feedback and without"):
+        assert found[title].body.count("<h3>") == 2 and found[title].body.count("<td>bytes</td>") == 2, title
+    assert found["Bits by place in a word"].body.count("<svg") == 2
+    assert_self_contained(page("title", found.values()))
+
+
+def test_parameters_are_shown_apart_and_what_is_left_out_is_said(record):  # noqa: F811
+    body = by_title(record)["What was trained"].body
+    assert "parameters of the body" in body and "of the vocabulary" in body and "window in bytes" in body
+    assert "words are left out: 3 of 9 words are unknown." in body
+
+
+def test_one_budget_alone_has_one_heading(record):  # noqa: F811
+    record["runs"] = [run for run in record["runs"] if run["budget"] == "bytes"]
+    assert by_title(record)["Bits over equal bytes"].body.count("<h3>") == 1
+
+
+def test_nothing_found_is_a_sentence(record):  # noqa: F811
+    for run in record["runs"]:
+        run["spellings"] = {"cases": [], "stem": None, "choice": None}
+        run["names"] = {
+            which: {"names": 0, "bits": None, "error": None, "opening": None} for which in ("first", "later")
+        }
+        run["overstated"] = None
+        run["guesses"]["words"] = 0
+    record["pairs"] = {}
+    assert "There is no such place." in by_title(record)["-ize or -ise"].body

@@ -1,0 +1,159 @@
+"""The verdict says what the numbers say, and something else for other numbers."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from headcount.claims.tokenisation_verdict import first_letter, group, standard_error, verdict
+
+
+def made(name, budget, *, apart=0.0, error=0.01):
+    kind = name.split()[0]
+    return {
+        "run": f"{name}-{budget}",
+        "tokens": {"name": name, "kind": kind, "vocabulary": 256, "bytes_per_token": 1.0},
+        "budget": budget,
+        "parameters": {"body": 10, "vocabulary": 20},
+        "window": {"tokens": 4, "bytes": 4.0},
+        "steps": 3,
+        "bytes_read": 900,
+        "seconds": 10.0,
+        "bits": 2_000.0,
+        "bits_per_byte": 2.0 + apart,
+        "tokens_scored": 1_000,
+        "bits_per_token": 2.0,
+        "perplexity_per_token": 4.0 if kind == "bytes" else 100.0,
+        "spread": 1.0,
+        "against_bytes": {"difference": apart, "error": error},
+        "places": [{"place": place, "count": 10, "bits": 10.0 * (4 - place)} for place in range(3)],
+        "overstated": {
+            "words": 5,
+            "sampled": 1,
+            "canonical": 50.0,
+            "overstated": 0.0 if kind == "bytes" else 1.0,
+            "share": 0.0 if kind == "bytes" else 0.02,
+            "largest": 0.5,
+            "deviation": 1e-5,
+            "error": 0.1,
+            "drawn_error": 0.01,
+        },
+        "guesses": {
+            "words": 50,
+            "pieces": 3.0,
+            "without": {"first": 0.2, "within": 0.5, "guesses": 50.0},
+            "with": {
+                "first": 0.1,
+                "first_piece": 0.5,
+                "within": 0.9,
+                "guesses": 20.0,
+                "summed": 22.0,
+                "multiplied": 99.0,
+            },
+            "saved": {"guesses": 30.0, "error": 3.0},
+        },
+        "spellings": {
+            "cases": [{"written": "organise", "stem": 9.0, "choice": 1.0, "other": 9.0} for _ in range(2)],
+            "stem": 9.0,
+            "choice": 1.0,
+        },
+        "names": {
+            "first": {"names": 4, "bits": 20.0, "error": 1.0, "opening": 0.5},
+            "later": {"names": 9, "bits": 10.0, "error": None, "opening": 0.7},
+        },
+    }
+
+
+@pytest.fixture
+def record():
+    runs = [made("bytes", "bytes"), made("wordpieces 1k", "bytes"), made("wordpieces 1k", "seconds")]
+    return {
+        "runs": runs,
+        "held_out": {"bytes": 1_000, "sha256": "f" * 64},
+        "left_out": {"words": "3 of 9 words are unknown"},
+        "most_guesses": 100,
+        "pairs": {"organize": [3, 2]},
+    }
+
+
+def changed(record, change):
+    other = copy.deepcopy(record)
+    for run in other["runs"]:
+        change(run)
+    return verdict(other)
+
+
+def test_accounting_and_what_is_left_of_it(record):
+    said = verdict(record)
+    assert "none of it is left once all bits are counted over equal bytes" in said.split("\n\n")[0]
+    assert "from 4.0 (bytes) to 100.0 (wordpieces 1k), a factor of 25" in said and "same order" in said
+    record["runs"][0]["bits_per_byte"] = 2.5
+    assert "another order: wordpieces 1k, bytes" in verdict(record)
+
+
+@pytest.mark.parametrize(
+    ("apart", "answer", "evidence"),
+    [
+        (0.0, "Real is that", "no different beyond its error (+0.000 ± 0.010"),
+        (-0.3, "against bytes: wordpieces 1k better at equal bytes", "better by 0.300 ± 0.010"),
+        (0.3, "against bytes: wordpieces 1k worse at equal bytes", "worse by 0.300 ± 0.010"),
+    ],
+)
+def test_learning_counts_beyond_its_error(record, apart, answer, evidence):
+    record["runs"][1] = made("wordpieces 1k", "bytes", apart=apart)
+    said = verdict(record)
+    assert answer in said.split("\n\n")[0] and evidence in said
+    assert ("what was learnt" in said) == (apart != 0)
+
+
+def test_unequal_seconds_are_said(record):
+    assert "learnt for" not in verdict(record)
+    record["runs"][2]["seconds"] = 15.0
+    assert "wordpieces 1k learnt for 15 seconds where bytes had 10" in verdict(record)
+
+
+def test_canonical_segmentations(record):
+    assert "too much, not too little: 2.00% ± 0.20% (wordpieces 1k)" in verdict(record)
+    assert "next to nothing" in changed(record, lambda run: run["overstated"].update(share=0.0001))
+    assert "checked, to 1e-05 bits" in verdict(record)
+    unmeasured = changed(record, lambda run: run["overstated"].update(words=0))
+    assert "segmentation" not in unmeasured and "checked" not in unmeasured
+
+
+def test_places(record):
+    assert first_letter(record["runs"][0]) == (pytest.approx(3 / 5), pytest.approx(1 / 2))
+    assert "Bits do sit at the beginning" in verdict(record)
+    flat = changed(record, lambda run: [place.update(bits=5.0) for place in run["places"]])
+    assert "do not sit at the beginning" in flat and "that bits sit" not in flat.split("\n\n")[0]
+
+
+def test_feedback(record):
+    said = verdict(record)
+    assert "helps under bytes and wordpieces 1k." in said and "bytes 50.0 and 20.0" in said
+    assert "about equally often under all kinds (20% to 20% of 50)" in said
+    record["runs"][1]["guesses"]["saved"]["guesses"] = 1.0
+    assert "helps under bytes and not measurably under wordpieces 1k" in verdict(record)
+    record["runs"][1]["guesses"]["without"]["first"] = 0.6
+    assert "in 20% (bytes) to 60% (wordpieces 1k) of 50 cases" in verdict(record)
+    nothing = changed(record, lambda run: run["guesses"]["saved"].update(guesses=0.0))
+    assert "under any kind" in nothing and "easier with feedback" not in nothing
+    assert "password" not in changed(record, lambda run: run["guesses"].update(words=0))
+
+
+def test_spellings(record):
+    assert "costs 1.00 (bytes), 1.00 (wordpieces 1k) bits, in 2 places" in verdict(record)
+    for case, choice in zip(record["runs"][1]["spellings"]["cases"], (2.0, 2.2), strict=True):
+        case["choice"] = choice
+    assert "dearer under wordpieces 1k than under bytes" in verdict(record)
+    assert "no word of which" in changed(record, lambda run: run["spellings"].update(cases=[]))
+
+
+def test_names(record):
+    assert "20.0 and 10.0 (bytes)" in verdict(record) and "saving is largest" in verdict(record)
+    assert "copies yet" in changed(record, lambda run: run["names"]["later"].update(bits=21.0))
+    assert "No name comes back" in changed(record, lambda run: run["names"]["later"].update(bits=None))
+
+
+def test_bytes_belong_to_both_budgets(record):
+    assert [run["run"] for run in group(record["runs"], "seconds")] == ["bytes-bytes", "wordpieces 1k-seconds"]
+    assert standard_error(np.array([1.0])) == 0 and standard_error(np.array([1.0, 3.0])) == pytest.approx(1.0)
