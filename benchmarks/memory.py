@@ -110,7 +110,8 @@ def train(file: Path, kind: str) -> Peak:
     peak, began = Peak(), time.perf_counter()
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         sets = [part for one in (f"tokens.kind={kind}", *KINDS[kind], *SETTINGS) for part in ("--set", one)]
-        command = [sys.executable, "-m", "headcount", "train", str(file), "--run", f"{folder}/run", "--steps", "5", *sets]
+        asked = ["train", str(file), "--run", f"{folder}/run", "--steps", "5", *sets]
+        command = [sys.executable, "-m", "headcount", *asked]
         with (Path(folder) / "said").open("wb") as said:
             process = subprocess.Popen(
                 command, env={**os.environ, "HEADCOUNT_CACHE": f"{folder}/cache"}, stdout=said, stderr=said

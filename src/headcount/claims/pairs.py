@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headcount.text.symbols import Text
+from headcount.text.mapped import Text
 from headcount.use.load import LanguageModel
 
 Bits = npt.NDArray[np.float64]

@@ -34,7 +34,8 @@ from headcount.measure.kinds import place_in_word
 from headcount.models.contract import count_parameters
 from headcount.show.page import Section
 from headcount.text.corpora import Bytes, map_file
-from headcount.text.encoding import Encoded, encode, text_sha256
+from headcount.text.encoding import Encoded, encode
+from headcount.text.mapped import sha256
 from headcount.use.load import LanguageModel, load
 from headcount.use.train import say
 
@@ -102,7 +103,7 @@ class Tokenisation(Claim):
         plain = next(m for m in measured if m[0]["tokens"]["kind"] == "bytes")[1]
         return {
             "corpus": {"name": corpus.name, "sha256": corpus.sha256, "bytes": corpus.ends[-1]},
-            "held_out": {"bytes": len(held_out), "sha256": text_sha256(held_out)},
+            "held_out": {"bytes": len(held_out), "sha256": sha256(held_out)},
             "budget": {"minutes": setting.minutes, "bytes": setting.bytes, "set": list(setting.set)},
             "left_out": left_out,
             "most_guesses": MOST_GUESSES,
