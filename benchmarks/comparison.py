@@ -1,0 +1,117 @@
+"""The three models side by side: ten minutes each on enwik8, by the desk recipes, several seeds.
+
+    headcount train recipes/desk/MODEL.toml --set corpus.path=enwik8.gz --set seed=S --minutes 10 --run RUN
+    headcount evaluate RUN --split test [--protocol sliding-16 and --protocol carried for the character Transformer]
+    python -m benchmarks.comparison RUN …
+
+Runs that have ended, with the figures that were measured on them, become records in docs/results/comparison.jsonl,
+known by their weights, and docs/results/comparison.md shows them: every run, and for every model the mean over its
+seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from headcount.learn.run import Run
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+RECORDS = RESULTS / "comparison.jsonl"
+NAMES = {"sha-rnn": "SHA-RNN", "transformer-xl": "Transformer-XL", "char-transformer": "character Transformer"}
+
+
+def record(path: Path) -> dict[str, Any]:
+    """What a run is worth, and what it cost."""
+    run = Run.existing(path)
+    events = run.events()
+    last = [event for event in events if event["event"] == "step"][-1]
+    ended = [event for event in events if event["event"] == "finished"][-1]
+    begun = next(event for event in events if event["event"] == "started")
+    best = run.best()
+    figures = [figure for figure in run.figures() if figure["model"]["step"] == best]
+    return {
+        "model": run.recipe.model["kind"],
+        "seed": run.recipe.seed,
+        "weights": figures[0]["model"]["sha256"],
+        "parameters": figures[0]["model"]["parameters"],
+        "steps": last["step"],
+        "bytes": last["bytes"],
+        "seconds": last["seconds"],
+        "memory": ended["memory"],
+        "threads": begun["fingerprint"]["threads"],
+        "figures": [
+            {"split": f["corpus"]["split"], "bytes": f["bytes"], "protocol": f["protocol"]["name"], "value": f["value"]}
+            for f in figures
+        ],
+        "date": figures[0]["date"][:10],
+    }
+
+
+def value(found: dict[str, Any], split: str, carried: bool) -> float | None:
+    """The figure of a split on the most bytes, by carried state or by sliding windows."""
+    own = [f for f in found["figures"] if f["split"] == split and (f["protocol"] == "carried") == carried]
+    return max(own, key=lambda f: f["bytes"])["value"] if own else None
+
+
+def figure_cells(found: list[dict[str, Any]]) -> str:
+    """Test by carried state and by sliding windows: the mean, and from where to where."""
+    cells = []
+    for carried in (True, False):
+        values = [v for r in found if (v := value(r, "test", carried)) is not None]
+        spread = f" ({min(values):.4f} – {max(values):.4f})" if len(values) > 1 else ""
+        cells.append(f"{statistics.mean(values):.4f}{spread}" if values else "")
+    return " | ".join(cells)
+
+
+def write_page(found: list[dict[str, Any]]) -> None:
+    """docs/results/comparison.md."""
+    head = "parameters | bytes read | bytes/s | memory, MiB | test, carried | test, sliding |"
+    lines = [
+        "# Three models, ten minutes each",
+        "",
+        "Written by `python -m benchmarks.comparison RUN …` from runs of `recipes/desk/*.toml` on enwik8 with",
+        "`--minutes 10` on two cores; records in `comparison.jsonl`. Bits per byte on the whole test split, 5,000,000",
+        "bytes, every byte scored. Carried: one stream, segments of 512, state carried; the character Transformer begins",
+        "anew whenever its context is full. Sliding: windows of its context, a quarter of it apart, each read anew.",
+        "",
+        f"| model | seeds | {head}",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for kind, name in NAMES.items():
+        own = sorted((r for r in found if r["model"] == kind), key=lambda r: r["seed"])
+        if own:
+            lines.append(_row(name, ", ".join(str(r["seed"]) for r in own), own))
+    lines += ["", f"Run by run:\n\n| model | seed | {head}", "|---|---|---|---|---|---|---|---|"]
+    for r in sorted(found, key=lambda r: (list(NAMES).index(r["model"]), r["seed"])):
+        lines.append(_row(NAMES[r["model"]], str(r["seed"]), [r]))
+    (RESULTS / "comparison.md").write_text("\n".join(lines) + "\n")
+
+
+def _row(name: str, seeds: str, own: list[dict[str, Any]]) -> str:
+    read, memory = (statistics.mean(r[key] for r in own) for key in ("bytes", "memory"))
+    speed = statistics.mean(r["bytes"] / r["seconds"] for r in own)
+    return (
+        f"| {name} | {seeds} | {own[0]['parameters']:,} | {read:,.0f} | {speed:,.0f} | {memory / 2**20:,.0f} "
+        f"| {figure_cells(own)} |"
+    )
+
+
+def main() -> None:
+    """Add runs, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="*", help="finished runs of the desk recipes, measured on test")
+    kept = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+    by_weights = {r["weights"]: r for r in kept}
+    for path in parser.parse_args().runs:
+        found = record(path)
+        by_weights[found["weights"]] = found
+    RECORDS.write_text("".join(json.dumps(r) + "\n" for r in by_weights.values()))
+    write_page(list(by_weights.values()))
+
+
+if __name__ == "__main__":
+    main()
