@@ -223,7 +223,8 @@ def _overstated(lm: LanguageModel, text: Encoded, bits: Bits, heard: Heard) -> d
     words, canonical, rows, shown = 0, 0.0, [], []
     for word, symbols, branch, begin in _at_words(lm, text, heard):
         whole = heard.text[begin : begin + len(word) + 1].tobytes()
-        own = float(bits[begin : begin + len(whole)].sum())
+        # Of what ends the word only its first byte is asked for, not which token it belongs to.
+        own = float(bits[begin : begin + len(word)].sum()) - segmentations.ending(branch, whole, symbols, pieces)
         most = segmentations.MOST_PATHS if len(word) - 1 <= SHORT else 0
         canonical_path = segmentations.Canonical(tuple(symbols), -own * math.log(2))
         total = segmentations.total(branch, whole, pieces, canonical_path, generator, most=most)
