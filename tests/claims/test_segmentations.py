@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.claims.branching import branches
-from headcount.claims.segmentations import Canonical, Pieces, exact, sampled, total
+from headcount.claims.segmentations import Canonical, Pieces, ending, exact, sampled, total
 from headcount.measure.spelled import score_bytes
 from headcount.text.encoding import encode
 from tests.claims.conftest import MERGES, small_model
@@ -90,6 +90,19 @@ def test_other_segmentations_can_only_give_back(wordpieces):
     canonical = bits[len(BEFORE) : len(BEFORE) + 6].sum()
     found = exact(branch_after(model, wordpieces, BEFORE), b" abab.", pieces) / math.log(2)
     assert canonical + found > 0.01
+
+
+def test_the_canonical_path_may_go_on_with_any_token_that_begins_so(wordpieces):
+    """A lone space after the word is not asked for: ␣a would do as well."""
+    model, pieces, text = small_model(wordpieces.vocabulary), Pieces(wordpieces.spellings), b" bb "
+    branch, symbols = branch_after(model, wordpieces, BEFORE), wordpieces.encode(b" bb").tolist()
+    after = branch
+    for symbol in symbols:
+        after = after.follow([0], [symbol])
+    spaces = [i for i, spelling in enumerate(wordpieces.spellings) if spelling.startswith(b" ")]
+    assert len(spaces) == 3
+    expected = math.log2(np.exp(after.log_probs[0][spaces]).sum())
+    assert ending(branch, text, symbols, pieces) == pytest.approx(expected, abs=1e-9)
 
 
 def test_bytes_have_one_path_and_keep_the_chain_rule():

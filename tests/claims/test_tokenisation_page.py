@@ -24,6 +24,11 @@ def test_parameters_are_shown_apart_and_what_is_left_out_is_said(record):  # noq
     assert "words are left out: 3 of 9 words are unknown." in body
 
 
+def test_words_that_are_overstated_most_are_shown(record):  # noqa: F811
+    body = by_title(record)["What a canonical segmentation overstates"].body
+    assert "<td>␣it</td><td>␣i t</td>" in body and body.count("␣it") == 1
+
+
 def test_one_budget_alone_has_one_heading(record):  # noqa: F811
     record["runs"] = [run for run in record["runs"] if run["budget"] == "bytes"]
     assert by_title(record)["Bits over equal bytes"].body.count("<h3>") == 1

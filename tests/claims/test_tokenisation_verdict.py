@@ -33,7 +33,7 @@ def made(name, budget, *, apart=0.0, error=0.01):
             "canonical": 50.0,
             "overstated": 0.0 if kind == "bytes" else 1.0,
             "share": 0.0 if kind == "bytes" else 0.02,
-            "largest": 0.5,
+            "largest": [{"word": "␣it", "pieces": ["␣i", "t"], "bits": 9.0, "overstated": 0.5}],
             "deviation": 1e-5,
             "error": 0.1,
             "drawn_error": 0.01,

@@ -88,6 +88,13 @@ def total(
     return Total(log / math.log(2), error / math.log(2), DRAWS)
 
 
+def ending(branch: Branch, text: bytes, symbols: Sequence[int], pieces: Pieces) -> float:
+    """log₂ of the probability that a token beginning with the last byte comes after these symbols."""
+    for symbol in symbols:
+        branch = branch.follow([0], [symbol])
+    return pieces.closing(branch.log_probs[0], text, len(text) - 1) / math.log(2)
+
+
 def exact(branch: Branch, text: bytes, pieces: Pieces) -> float:
     """ln P(text): every path, depth first, some at once."""
     found = [pieces.closing(branch.log_probs[0], text, 0)]

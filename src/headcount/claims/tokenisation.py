@@ -46,6 +46,8 @@ BLOCK = 512
 """Bytes of a stretch over which two kinds are compared, for the error of the difference."""
 MOST_WORDS = 96
 """Words that are guessed, and whose segmentations are summed."""
+MOST_SHOWN = 5
+"""Of them, those that are shown one by one."""
 SHORT = 12
 """Words of so many letters are summed exactly."""
 WORD = re.compile(rb"(?<=[^\s]) [A-Za-z]+(?=[^A-Za-z\x80-\xff])")
@@ -219,15 +221,17 @@ def _at_words(lm: LanguageModel, text: Encoded, heard: Heard) -> Iterator[tuple[
 def _overstated(lm: LanguageModel, text: Encoded, bits: Bits, heard: Heard) -> dict[str, Any]:
     """Canonical bits of some words less those of all their segmentations."""
     pieces, generator = segmentations.Pieces(lm.tokens.spellings), np.random.default_rng(1)
-    words, canonical, rows = 0, 0.0, []
+    words, canonical, rows, shown = 0, 0.0, [], []
     for word, symbols, branch, begin in _at_words(lm, text, heard):
         whole = heard.text[begin : begin + len(word) + 1].tobytes()
-        own = float(bits[begin : begin + len(whole)].sum())
+        # Of what ends the word only its first byte is asked for, not which token it belongs to.
+        own = float(bits[begin : begin + len(word)].sum()) - segmentations.ending(branch, whole, symbols, pieces)
         most = segmentations.MOST_PATHS if len(word) - 1 <= SHORT else 0
         canonical_path = segmentations.Canonical(tuple(symbols), -own * math.log(2))
         total = segmentations.total(branch, whole, pieces, canonical_path, generator, most=most)
         words, canonical = words + 1, canonical + own
         rows.append((own + total.bits, total.error))
+        shown.append({"word": _shown(word), "pieces": [_shown(lm.tokens.spellings[i]) for i in symbols], "bits": own})
     over = np.array([row[0] for row in rows])
     if lm.tokens.kind == "bytes" and len(over) and np.abs(over).max() > CHAIN_RULE:
         raise AssertionError(f"the chain rule fails for bytes: {np.abs(over).max()} bits")
@@ -238,11 +242,16 @@ def _overstated(lm: LanguageModel, text: Encoded, bits: Bits, heard: Heard) -> d
         "canonical": canonical,
         "overstated": float(over.sum()),
         "share": float(over.sum()) / canonical if canonical else 0.0,
-        "largest": float(over.max(initial=0.0)),
+        "largest": [{**shown[i], "overstated": float(over[i])} for i in np.argsort(-over)[:MOST_SHOWN]],
         "deviation": float(np.abs(over).max(initial=0.0)),
         "error": words * standard_error(over),  # of the words that were taken
         "drawn_error": math.sqrt(sum(error**2 for error in errors)),
     }
+
+
+def _shown(text: bytes) -> str:
+    """Bytes for a table: a space is seen."""
+    return text.decode(errors="backslashreplace").replace(" ", "␣")
 
 
 def _guesses(lm: LanguageModel, text: Encoded, heard: Heard) -> dict[str, Any]:

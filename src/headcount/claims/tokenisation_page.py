@@ -162,7 +162,6 @@ def _overstated(runs: Sequence[Run]) -> Section:
             f"{_round(over['overstated'] / over['words'], 4):.4f} ± {over['error'] / over['words']:.4f}",
             f"{over['drawn_error'] / over['words']:.4f}" if over["sampled"] else "",
             f"{_round(over['share'], 5):.3%}",
-            f"{over['largest']:.3f}",
         )
         for run in runs
         if (over := run["overstated"]) and over["words"]
@@ -175,7 +174,6 @@ def _overstated(runs: Sequence[Run]) -> Section:
         "overstated",
         "of it by drawing, ±",
         "share",
-        "most",
     )
     about = (
         "What the canonical segmentation of a word and of what ends it is charged, less what all segmentations "
@@ -183,7 +181,21 @@ def _overstated(runs: Sequence[Run]) -> Section:
         "drawing for others. Bits for a word, ± for the words that were taken. Bytes have one segmentation, so theirs "
         "is the chain rule: checked."
     )
-    return Section("What a canonical segmentation overstates", about, table(rows, columns, range(1, 8)))
+    return Section(
+        "What a canonical segmentation overstates", about, table(rows, columns, range(1, 7)) + _largest(runs)
+    )
+
+
+def _largest(runs: Sequence[Run]) -> str:
+    """The words of which other segmentations have most."""
+    rows = [
+        (_name(run), word["word"], " ".join(word["pieces"]), f"{word['bits']:.2f}", f"{word['overstated']:.2f}")
+        for run in group(runs, "bytes")
+        if run["tokens"]["kind"] == "wordpieces" and run["overstated"]
+        for word in run["overstated"]["largest"]
+    ]
+    columns = ("tokens", "word", "canonical pieces", "bits", "of these overstated")
+    return f"<h3>Where it is most, at equal bytes</h3>{table(rows, columns, (3, 4))}" if rows else ""
 
 
 def _round(value: float, digits: int) -> float:
