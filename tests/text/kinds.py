@@ -11,7 +11,10 @@ from headcount.text.wordpieces import Wordpieces
 from headcount.text.words import Words
 from tests.conftest import make_text
 
-SAMPLE = make_text(6_000) + "Ein Täßchen Öl für 3 € – naïve façade, 東京 2026!\r\n\tdef f(x):\n        return x\n".encode() * 20
+SAMPLE = (
+    make_text(6_000)
+    + "Ein Täßchen Öl für 3 € – naïve façade, 東京 2026!\r\n\tdef f(x):\n        return x\n".encode() * 20
+)
 
 
 def as_text(content: bytes) -> np.ndarray:

@@ -129,7 +129,10 @@ def test_the_hardest_texts_whole_and_in_pieces(name, small, monkeypatch):
     monkeypatch.setattr(encoding, "AT_ONCE", 700)
     monkeypatch.setattr(encoding, "_encoded_by_workers", lambda text, tokens: in_this_process(text, tokens))
     for kind in ANY_TEXT:
-        found, whole = encode(as_text(ADVERSARIAL[name]), tokens_of(kind)), tokens_of(kind).encode_piece(ADVERSARIAL[name])
+        found, whole = (
+            encode(as_text(ADVERSARIAL[name]), tokens_of(kind)),
+            tokens_of(kind).encode_piece(ADVERSARIAL[name]),
+        )
         assert np.array_equal(found.ids, whole.ids) and found.exact == whole.exact
 
 

@@ -53,7 +53,9 @@ def test_pieces_encode_to_the_tokens_of_the_whole(kind, content, size):
 @pytest.mark.parametrize("kind", ANY_TEXT)
 def test_pieces_of_the_hardest_texts(kind, name):
     for size in (1, 2, 3, 63, 64, 65, 1_000, 4_097):
-        assert_pieces_are_the_whole(tokens_of(kind), ADVERSARIAL[name][:5_000] if size < 60 else ADVERSARIAL[name], size)
+        assert_pieces_are_the_whole(
+            tokens_of(kind), ADVERSARIAL[name][:5_000] if size < 60 else ADVERSARIAL[name], size
+        )
 
 
 @pytest.mark.parametrize("name", ADVERSARIAL)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -21,7 +22,7 @@ def plain_merges(text: bytes, count: int) -> list[bytes]:
     for _ in range(count):
         pairs = Counter()
         for word, n in words.items():
-            for pair in zip(word, word[1:], strict=False):
+            for pair in pairwise(word):
                 pairs[pair] += n
         (pair, most), (_, second) = pairs.most_common(2)
         if most == second:
@@ -79,7 +80,9 @@ def test_learning_twice_gives_the_same_merges():
     expected = Wordpieces.learn(text, 600).sha256
     for threads, seed in (("1", "1"), ("3", "2")):
         env = {**os.environ, "RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": seed}
-        done = subprocess.run([sys.executable, "-c", code], input=text.tobytes(), env=env, capture_output=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=text.tobytes(), env=env, capture_output=True, check=True
+        )
         assert done.stdout.decode().strip() == expected
 
 

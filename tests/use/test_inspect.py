@@ -7,8 +7,8 @@ import torch
 from headcount.errors import RequestError
 from headcount.layers import attend as attending
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
-from headcount.use import inspect
 from headcount.text.tokens import Bytes
+from headcount.use import inspect
 from headcount.use.load import LanguageModel, Saved
 from tests.conftest import make_text
 
