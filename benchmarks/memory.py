@@ -110,8 +110,18 @@ def train(file: Path, kind: str) -> Peak:
     peak, began = Peak(), time.perf_counter()
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         sets = [part for one in (f"tokens.kind={kind}", *KINDS[kind], *SETTINGS) for part in ("--set", one)]
-        asked = ["train", str(file), "--run", f"{folder}/run", "--steps", "5", *sets]
-        command = [sys.executable, "-m", "headcount", *asked]
+        command = [
+            sys.executable,
+            "-m",
+            "headcount",
+            "train",
+            str(file),
+            "--run",
+            f"{folder}/run",
+            "--steps",
+            "5",
+            *sets,
+        ]
         with (Path(folder) / "said").open("wb") as said:
             process = subprocess.Popen(
                 command, env={**os.environ, "HEADCOUNT_CACHE": f"{folder}/cache"}, stdout=said, stderr=said
@@ -146,11 +156,11 @@ def main() -> None:
             )
             print(row, end="", flush=True)
             rows += row
-    facts = ", ".join(machine().values())
+    facts, workers = machine(), len(os.sched_getaffinity(0))
     RESULTS.write_text(
         "# Memory and the size of the text\n\n"
-        f"Written by `make bench-memory` on {date.today()}: Python {platform.python_version()}, {facts}, "
-        f"{os.cpu_count()} cores.\n"
+        f"Written by `make bench-memory` on {date.today()}: Python {platform.python_version()}, {facts['system']}, "
+        f"{facts['processor']}, {facts['memory']}, {workers} of {facts['cores']} cores, and so many workers.\n"
         f"`headcount train` for five steps on a synthetic text of {megabytes:,} MB and on one of {SMALL} MB, with an "
         "empty cache: hashing,\nlearning the tokens and encoding them are in it. Peaks in MB, looked at every "
         f"{SECONDS_BETWEEN_LOOKS * 1000:.0f} ms. *Resident* holds the pages of mapped\nfiles and of libraries, which "

@@ -58,9 +58,9 @@ def dtype(request):
     return request.param
 
 
-def build(variant, dtype=torch.float32):
+def build(variant, dtype=torch.float32, vocabulary=256):
     torch.manual_seed(5)
-    cls, config = configure(variant, 256)
+    cls, config = configure(variant, vocabulary)
     model = cls(config)
     with torch.no_grad():  # zeros and ones hide mistakes
         for parameter in model.parameters():
@@ -68,8 +68,8 @@ def build(variant, dtype=torch.float32):
     return model.to(dtype).eval()
 
 
-def draw_tokens(batch=3, length=LENGTH + 1):
-    return torch.randint(0, 256, (batch, length), generator=torch.Generator().manual_seed(7))
+def draw_tokens(batch=3, length=LENGTH + 1, vocabulary=256):
+    return torch.randint(0, vocabulary, (batch, length), generator=torch.Generator().manual_seed(7))
 
 
 def nll_in_pieces(model, tokens, lengths, *, gradients):
@@ -346,3 +346,31 @@ def test_look_back_is_a_distribution_over_what_was_seen(variant):
         assert all((head[:, t, newest + t + 1 :] == 0).all() for t in range(40))
     expected, _ = model(tokens[:, 7:47], state.detach())
     assert expected.shape[1] == 40 and not after.without_gradients
+
+
+@pytest.mark.parametrize("vocabulary", [27, 1_003])
+def test_the_laws_hold_for_any_vocabulary(variant, vocabulary):
+    """Tokens need not be bytes: a distribution over all symbols, whole = chunked, gradients, save and load."""
+    if variant.get("cutoffs", [0])[-1] >= vocabulary:
+        variant = {**variant, "cutoffs": [10, 20]}
+    model = build(variant, torch.float64, vocabulary)
+    tokens = draw_tokens(length=LENGTH + 1, vocabulary=vocabulary)
+    tokens[0, :2] = torch.tensor([0, vocabulary - 1])
+    hidden, _ = model(tokens, model.start(3))
+    log_probs = model.head.log_probs(hidden)
+    assert log_probs.shape == (*tokens.shape, vocabulary)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(tokens.shape, dtype=torch.float64))
+    torch.testing.assert_close(model.head.nll(hidden, tokens), -log_probs.gather(-1, tokens[..., None])[..., 0])
+    whole = nll_in_pieces(model, tokens, [LENGTH], gradients=True)
+    for lengths in ([1] * LENGTH, [7, 1, 30, 2, 20]):
+        assert (whole - nll_in_pieces(model, tokens, lengths, gradients=False)).abs().max() <= 1e-10
+    copy = type(model).blank(model.config, dtype=torch.float64)
+    copy.load_state_dict(safetensors.torch.load(safetensors.torch.save(model.state_dict())))
+    assert nll_in_pieces(copy.eval(), tokens, [LENGTH], gradients=True).equal(whole)
+    assert (nll_in_pieces(model.finished(), tokens, [LENGTH], gradients=True) - whole).abs().max() <= 1e-10
+    more = draw_tokens(length=LENGTH + model.lookahead, vocabulary=vocabulary)
+    loss, _ = model.train().objective(more, model.start(3), 0.0)
+    loss.total.backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+    with torch.device("meta"):
+        assert type(model)(model.config).spec().parameters == sum(p.numel() for p in model.parameters())

@@ -46,8 +46,9 @@ def test_masses_are_those_of_a_loop_over_all_symbols(spellings, seed):
             low, high = order.range_of(spelling[:i])
             inside = {int(s) for s in order.order[low:high]}
             assert inside == {s for s, other in enumerate(spellings) if other.startswith(spelling[:i])}
-        pairs = list(zip(chances, spellings, strict=True))
-        begins = [sum(p for p, s in pairs if s.startswith(spelling[:i])) for i in range(4)]
+        begins = [
+            sum(p for p, s in zip(chances, spellings, strict=True) if s.startswith(spelling[:i])) for i in range(4)
+        ]
         expected = [begins[i] / begins[i + 1] for i in range(len(spelling) - 1)]
         expected.append(begins[len(spelling) - 1] / chances[symbol])
         found = order.nats(mass, -math.log(chances[symbol]), spelling)

@@ -5,7 +5,9 @@ import pytest
 
 from headcount.tables import BatchesTable
 from headcount.text.batches import Segments, Windows
+from headcount.text.encoding import encode
 from tests.conftest import as_bytes
+from tests.text.kinds import SAMPLE, as_text, tokens_of
 
 
 def text(size):
@@ -93,3 +95,21 @@ def test_windows_reach_both_ends_of_a_text():
     assert short.at(0).tokens.shape == (4, 12)
     with pytest.raises(ValueError, match="too few"):
         Windows(as_bytes(data[:1]), BatchesTable(kind="windows"))
+
+
+@pytest.mark.parametrize("kind", ["characters", "words", "wordpieces", "text8"])
+def test_a_step_knows_how_many_bytes_its_tokens_stand_for(kind):
+    content = b"the cat sat on a mat " * 200 if kind == "text8" else SAMPLE
+    encoded = encode(as_text(content), tokens_of(kind))
+    segments = Segments(encoded, BatchesTable(streams=3, segment=50))
+    read = [segments.at(step) for step in range(segments.steps_in(1))]
+    used = len(encoded.ids) // 3 * 3
+    spans = None if encoded.spans is None else encoded.spans[:used]
+    assert sum(batch.predictions for batch in read) == used
+    assert sum(batch.bytes for batch in read) == encoded.bytes_of(encoded.ids[:used], spans)
+    assert (read[0].tokens[:, 0] == tokens_of(kind).start).all()
+    windows = Windows(encoded, BatchesTable(kind="windows", streams=2, segment=20), seed=1)
+    for batch in (windows.at(step) for step in range(5)):
+        assert batch.predictions == 40 and batch.tokens.max() < tokens_of(kind).vocabulary
+        if encoded.spans is None:
+            assert batch.bytes == sum(len(tokens_of(kind).decode(row[1:])) for row in batch.tokens)

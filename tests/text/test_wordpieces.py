@@ -1,10 +1,10 @@
 """Wordpieces: merges by frequency within words, the same for the same text, over bytes of any kind."""
 
-import itertools
 import os
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -22,7 +22,7 @@ def plain_merges(text: bytes, count: int) -> list[bytes]:
     for _ in range(count):
         pairs = Counter()
         for word, n in words.items():
-            for pair in itertools.pairwise(word):
+            for pair in pairwise(word):
                 pairs[pair] += n
         (pair, most), (_, second) = pairs.most_common(2)
         if most == second:

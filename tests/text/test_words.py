@@ -1,4 +1,4 @@
-"""Words: by frequency with a cut-off, `<eos>` for a line's end, `<unk>` for the rest, two layouts that come back."""
+"""Words: by frequency with a cut-off, `<eos>` for a line's end, `<unk>` for the rest, and two layouts."""
 
 import pytest
 from hypothesis import given

@@ -21,6 +21,8 @@ Apart = Callable[[Text], npt.NDArray[np.bool_]]
 """Of N bytes the N - 1 answers to whether a text falls apart between two neighbours."""
 HASHED_AT_ONCE = 1 << 22
 NEAR = 1 << 12
+AROUND = 1 << 21
+"""Bytes, as many as the largest page has."""
 
 
 def stretch(text: Text, begin: int, end: int) -> bytes:
@@ -31,14 +33,18 @@ def stretch(text: Text, begin: int, end: int) -> bytes:
 
 
 def give_back(array: npt.NDArray[Any]) -> None:
-    """Tell the system that a part of a mapped file is not needed; it is read again when it is."""
+    """Tell the system that a part of a mapped file is not needed; it is read again when it is.
+
+    What lies around it goes too: pages around one that is looked at become resident with it.
+    """
     mapped = getattr(array, "_mmap", None)
     if mapped is None or not len(array) or not hasattr(mmap, "MADV_DONTNEED"):
         return
     low, high = np.lib.array_utils.byte_bounds(array)
     first = np.frombuffer(mapped, dtype=np.uint8).ctypes.data
-    begin = (low - first) // mmap.PAGESIZE * mmap.PAGESIZE
-    mapped.madvise(mmap.MADV_DONTNEED, begin, high - first - begin)
+    begin = max(0, low - first - AROUND) // mmap.PAGESIZE * mmap.PAGESIZE
+    end = min(len(mapped), high - first + AROUND)
+    mapped.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
 
 def sha256(text: Text) -> str:
