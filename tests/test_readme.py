@@ -15,7 +15,7 @@ import pytest
 
 import headcount.use.train as training
 from headcount.cli import run
-from headcount.text import published
+from headcount.text import corpora, published, wikitext
 from headcount.text.published import Published
 from tests.conftest import make_text
 from tests.text.dump_maker import dump, page
@@ -49,7 +49,9 @@ def small_world(tmp_path, monkeypatch):
     monkeypatch.setitem(published.FILES, "enwik8", known)
     pages = [page(f"Title {i}", make_text(300, seed=i).decode()) for i in range(60)]
     (tmp_path / "wiki.xml.bz2").write_bytes(bz2.compress(dump(*pages).encode()))
-    monkeypatch.setattr(pooch, "retrieve", lambda url, **_: str(tmp_path / "enwik8.zip"))
+    small_wikitext(tmp_path / "wikitext-2.zip", monkeypatch)
+    files = {True: "wikitext-2.zip", False: "enwik8.zip"}
+    monkeypatch.setattr(pooch, "retrieve", lambda url, **_: str(tmp_path / files["wikitext" in url]))
     train, resume = training.train, training.resume
 
     def few_steps(*what, set=(), steps=None, minutes=None, start_from=None, **rest):
@@ -59,6 +61,17 @@ def small_world(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "train", few_steps)
     monkeypatch.setattr(training, "resume", lambda path, steps=None, **rest: resume(path, steps=steps and 6, **rest))
     return tmp_path
+
+
+def small_wikitext(file, monkeypatch):
+    """As many words as an adaptive softmax has bands for."""
+    words = " \n ".join(f"word{i} word{i % 9}" for i in range(10_500)).encode()
+    parts = {split: b" \n" + words[: 200_000 if split == "train" else 3_000] + b" \n" for split in corpora.SPLITS}
+    with zipfile.ZipFile(file, "w") as archive:
+        for split, part in parts.items():
+            archive.writestr(f"wikitext-2/wiki.{split}.tokens", part)
+    known = tuple(hashlib.sha1(part).hexdigest() for part in parts.values())
+    monkeypatch.setitem(wikitext.FORMS, "wikitext-2", wikitext.Form("wikitext-2.zip", "", "tokens", known))
 
 
 def test_every_command_runs(small_world, monkeypatch, capsysbinary):
