@@ -6,6 +6,7 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that tests start
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
@@ -14,6 +15,8 @@ from headcount.text.encoding import Encoded, encode
 from headcount.text.symbols import Bytes
 
 torch.set_num_threads(1)
+hypothesis.settings.register_profile("headcount", deadline=None)  # a busy machine is not a fault
+hypothesis.settings.load_profile("headcount")
 
 
 @pytest.fixture(autouse=True)

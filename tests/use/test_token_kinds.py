@@ -148,6 +148,8 @@ def test_what_may_be_ranked(trained):
     assert set(apart) == {runs["words-cut"], runs["legacy-txl"]}
     assert all("restored" in why and "not lossless" in why for why in apart.values())
     assert "divided by" in apart[runs["legacy-txl"]]
+    flops = {row.run: row.flops for row in groups[0].rows}
+    assert flops[runs["wordpieces"]] < flops[runs["bytes"]]  # fewer tokens, though each has more symbols
 
 
 @pytest.mark.parametrize("kind", ["text8", *LEARNT])

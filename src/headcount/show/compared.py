@@ -16,7 +16,7 @@ COLUMNS = (
     "bytes seen",
     "seconds",
     "bytes/s",
-    "FLOPs per token",
+    "FLOPs per byte",
     "memory",
     "measured with",
 )

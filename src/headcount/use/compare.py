@@ -114,6 +114,7 @@ def _row(path: str, figure: dict[str, Any] | None) -> Row:
     facts = describe(path)
     events = run.events()
     last: dict[str, Any] = next((e for e in reversed(events) if e["event"] == "step"), {"bytes": 0, "seconds": 0.0})
+    per_byte = figure["tokens"]["scored"] / figure["bytes"] if figure else 1.0  # a model computes once a token
     ended: dict[str, Any] = next((e for e in reversed(events) if e["event"] == "finished"), {})
     return Row(
         run=path,
@@ -121,6 +122,6 @@ def _row(path: str, figure: dict[str, Any] | None) -> Row:
         parameters=facts["parameters"]["in use"],
         bytes_seen=last["bytes"],
         seconds=last["seconds"],
-        flops=facts[f"flops_per_{unit_of(run.recipe)}"]["forward"],
+        flops=round(facts[f"flops_per_{unit_of(run.recipe)}"]["forward"] * per_byte),
         memory=ended.get("memory"),
     )
