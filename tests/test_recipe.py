@@ -11,6 +11,7 @@ from headcount.errors import RequestError
 from headcount.models import configure
 from headcount.recipe import from_dict, read, to_toml
 from headcount.tables import ConstantTable
+from headcount.text.tokens import expected_vocabulary
 
 OURS = sorted(Path("recipes").rglob("*.toml"))
 
@@ -19,7 +20,7 @@ OURS = sorted(Path("recipes").rglob("*.toml"))
 def test_every_recipe_of_ours_is_valid_and_survives_writing(path):
     recipe = read(path)
     vocabulary = recipe.published.vocabulary if recipe.published else None
-    cls, config = configure(recipe.model, vocabulary or 256)
+    cls, config = configure(recipe.model, vocabulary or expected_vocabulary(recipe.tokens))
     text = to_toml(recipe, cls.Config)
     again = from_dict(recipes.tomllib.loads(text))
     assert again == recipe and config

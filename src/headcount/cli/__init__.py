@@ -34,7 +34,7 @@ COMMANDS = {
     "recl": "how far back runs gain from what they read",
     "probe": "does a model copy what it read once, long before?",
     "claims": "what the papers claim, as experiments",
-    "claim": "test a claim: train what it needs, measure, and say what came out",
+    "claim": "test a claim: train what it needs, measure, and judge",
     "inspect": "where the heads look, what units follow",
     "info": "parameters, heads, state, FLOPs and published figures",
     "models": "the models there are",
