@@ -69,23 +69,24 @@ def figure_cells(found: list[dict[str, Any]]) -> str:
 
 def write_page(found: list[dict[str, Any]]) -> None:
     """docs/results/comparison.md."""
-    head = "parameters | bytes read | bytes/s | memory, MiB | test, carried | test, sliding |"
+    head = "parameters | bytes read | cores | bytes/s | memory, MiB | test, carried | test, sliding |"
     lines = [
         "# Three models, ten minutes each",
         "",
         "Written by `python -m benchmarks.comparison RUN …` from runs of `recipes/desk/*.toml` on enwik8 with",
-        "`--minutes 10` on two cores; records in `comparison.jsonl`. Bits per byte on the whole test split, 5,000,000",
-        "bytes, every byte scored. Carried: one stream, segments of 512, state carried; the character Transformer",
-        "begins anew whenever its context is full. Sliding: windows of its context, a quarter of it apart, read anew.",
+        "`--minutes 10` on two cores, or with the steps of such a run on one; records in `comparison.jsonl`. Bits per",
+        "byte on the whole test split, 5,000,000 bytes, every byte scored. Carried: one stream, segments of 512, state",
+        "carried; the character Transformer begins anew whenever its context is full. Sliding: windows of its context,",
+        "a quarter of it apart, each read anew.",
         "",
         f"| model | seeds | {head}",
-        "|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for kind, name in NAMES.items():
         own = sorted((r for r in found if r["model"] == kind), key=lambda r: r["seed"])
         if own:
             lines.append(_row(name, ", ".join(str(r["seed"]) for r in own), own))
-    lines += ["", f"Run by run:\n\n| model | seed | {head}", "|---|---|---|---|---|---|---|---|"]
+    lines += ["", f"Run by run:\n\n| model | seed | {head}", "|---|---|---|---|---|---|---|---|---|"]
     for r in sorted(found, key=lambda r: (list(NAMES).index(r["model"]), r["seed"])):
         lines.append(_row(NAMES[r["model"]], str(r["seed"]), [r]))
     (RESULTS / "comparison.md").write_text("\n".join(lines) + "\n")
@@ -93,10 +94,11 @@ def write_page(found: list[dict[str, Any]]) -> None:
 
 def _row(name: str, seeds: str, own: list[dict[str, Any]]) -> str:
     read, memory = (statistics.mean(r[key] for r in own) for key in ("bytes", "memory"))
+    cores = ", ".join(sorted({str(r["threads"]) for r in own}))
     speed = statistics.mean(r["bytes"] / r["seconds"] for r in own)
     return (
-        f"| {name} | {seeds} | {own[0]['parameters']:,} | {read:,.0f} | {speed:,.0f} | {memory / 2**20:,.0f} "
-        f"| {figure_cells(own)} |"
+        f"| {name} | {seeds} | {own[0]['parameters']:,} | {read:,.0f} | {cores} | {speed:,.0f} "
+        f"| {memory / 2**20:,.0f} | {figure_cells(own)} |"
     )
 
 
