@@ -162,7 +162,7 @@ def trial_counts(found: list[dict[str, Any]]) -> list[str]:
         "have had fewer than the SHA-RNN; after as many as they had, it stood where the middle columns say. Without",
         "its n-grams, which its recipe does not use. It also had the whole runs at the end of this page, the rivals",
         "none. Most trials of the rivals ran on a crowded machine: the cost of one architecture was timed as 1.80 to",
-        "2.36 (Transformer-XL's base) and 1.94 to 2.33 (the character Transformer's), so their steps differ by as much.",
+        "2.36 (Transformer-XL's base) and 1.94 to 2.33 (the character Transformer's): their steps differ as much.",
         "",
         "| model | trials | best of 8 | best of 14 | best of all |",
         "|---|---|---|---|---|",
