@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from headcount.layers import streams
 from headcount.layers.attend import attend
 
 
@@ -19,14 +20,27 @@ def inputs(learnt=3):
 @pytest.mark.parametrize("p", [0.0, 0.4])
 @pytest.mark.parametrize("learnt", [3, 7])
 @pytest.mark.parametrize("masked", [True, False])
-def test_gradients(p, learnt, masked):
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("at_once", [1, streams.AT_ONCE])
+def test_gradients(p, learnt, masked, keep, at_once, monkeypatch):
+    monkeypatch.setattr(streams, "AT_ONCE", at_once)
     query, old, new, mask = inputs(learnt)
 
     def looked_up(query, new):
         torch.manual_seed(1)  # the same masks every time
-        return attend(query, torch.cat([old, new], 1), new, mask if masked else None, p)
+        return attend(query, torch.cat([old, new], 1), new, mask if masked else None, p, keep)
 
     assert torch.autograd.gradcheck(looked_up, (query, new))
+
+
+def test_without_keep_no_weights_wait_for_the_backward_pass():
+    query, old, new, mask = inputs()
+    rows = torch.cat([old, new], 1)
+    of_pairs = {
+        keep: sum(t.shape == (2, 3, 7) for t in attend(query, rows, new, mask, 0.0, keep).grad_fn.saved_tensors)
+        for keep in (True, False)
+    }
+    assert of_pairs == {True: 1, False: 0}
 
 
 def test_the_kernel_without_gradients_computes_the_same():

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from headcount.layers import relative
+from headcount.layers import relative, streams
 from headcount.layers.dropout import apply_kept
 from headcount.layers.memory import seen
 from headcount.layers.relative import attend_by_distance, distance_weights
@@ -85,10 +85,10 @@ def test_by_differences(keep):
     assert torch.autograd.gradcheck(lambda *x: attend_by_distance(*x, hide, 0.0, keep), drawn(3, 5))
 
 
-@pytest.mark.parametrize("at_once", [1, relative.AT_ONCE])
+@pytest.mark.parametrize("at_once", [1, streams.AT_ONCE])
 @pytest.mark.parametrize("keep", [True, False])
 def test_dropout_falls_on_the_weights_and_gradients_follow_it(keep, at_once, monkeypatch):
-    monkeypatch.setattr(relative, "AT_ONCE", at_once)
+    monkeypatch.setattr(streams, "AT_ONCE", at_once)
     given, hide = drawn(4, 7), hidden(4, 7)
     kept = (torch.rand(2, 3, 4, 7) < 0.7).to(torch.uint8)
     waiting = list(kept.split(1 if at_once == 1 else 2))

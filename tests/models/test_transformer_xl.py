@@ -352,7 +352,7 @@ def test_streams_may_be_worked_through_one_by_one(monkeypatch):
     model = build(attention_dropout=0.0)
 
     def gradients(at_once):
-        monkeypatch.setattr("headcount.layers.relative.AT_ONCE", at_once)
+        monkeypatch.setattr("headcount.layers.streams.AT_ONCE", at_once)
         model.zero_grad()
         loss, _ = model.objective(tokens(batch=5), model.start(5), 0.0)
         loss.total.backward()

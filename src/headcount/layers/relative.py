@@ -21,9 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from headcount.layers.dropout import apply_kept, draw_kept
 from headcount.layers.softmax import scores_gradient
-
-AT_ONCE = 1 << 20
-"""Scores that are worked on together, at most, if streams can be divided that far."""
+from headcount.layers.streams import few_streams
 
 
 def attend_by_distance(
@@ -54,10 +52,9 @@ def attend_by_distance(
 
 
 def _few(*tensors: Tensor) -> list[tuple[Tensor, ...]]:
-    """The same few streams of each."""
-    streams, heads, length, _ = tensors[0].shape
-    count = max(1, AT_ONCE // (heads * length * tensors[2].shape[2]))
-    return list(zip(*(torch.split(tensor, min(count, streams)) for tensor in tensors), strict=True))
+    """The same few streams of each: queries, queries, keys and values, and whatever goes with them."""
+    _, heads, length, _ = tensors[0].shape
+    return few_streams(heads * length * tensors[2].shape[2], *tensors)
 
 
 def _spared(queries: Tensor, keys: int) -> tuple[Tensor, Tensor]:

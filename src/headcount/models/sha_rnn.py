@@ -145,7 +145,7 @@ class Attention(nn.Module):
     def __init__(self, config: ShaRnnConfig) -> None:
         super().__init__()
         self.rule: WindowRule = config.window_rule
-        self.dropout = config.dropout
+        self.dropout, self.recompute = config.dropout, config.recompute == "layers"
         self.query = nn.Linear(config.width, config.width)
         self.query_norm = LayerNorm(config.width, config.eps)
         self.query_gate = nn.Parameter(torch.zeros(config.width))
@@ -172,7 +172,7 @@ class Attention(nn.Module):
         mask = seen(len(x), rows.shape[1], memory.window if self.rule == "exact" else None, x.device)
         learnt = rows if past_learns else new
         query = dropout(self._query(x), self.dropout, self.training)
-        mixture = attend(query, rows, learnt, mask, self.dropout if self.training else 0.0)
+        mixture = attend(query, rows, learnt, mask, self.dropout if self.training else 0.0, not self.recompute)
         return self.value() * mixture.transpose(0, 1), memory
 
     def weights(self, x: Tensor, new: Tensor, memory: Memory) -> Tensor:
