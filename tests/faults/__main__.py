@@ -25,7 +25,7 @@ from tests.faults import corpora, damage, requests, stops
 ROWS = (
     ("1, 27", "kill -9 at random moments; the log and the weights of the run that comes out", stops.kills, 200),
     ("2", "kill -9 at every call to the file system inside a save", stops.aimed_kills, 240),
-    ("3", "resume, kinds of run × moments of the stop, to the bit", stops.exact_resumes, 20),
+    ("3", "resume, kinds of run × moments of the stop, to the bit", stops.exact_resumes, 30),
     ("4", "negative control: one part of a checkpoint is zeroed, and the run differs", stops.negative_controls, 7),
     ("5", "a disk that is full", damage.full_disks, 50),
     ("6", "a file of a checkpoint cut short", damage.truncations, 1_000),

@@ -12,18 +12,21 @@ from pathlib import Path
 from headcount.learn import checkpoint, lock
 from tests.faults import processes
 from tests.faults.outcome import Outcome
+from tests.faults.rivals import CHARACTER, XL
 from tests.faults.runs import assert_same, last_checkpoint, leftovers
 
 KINDS = {
-    "one head": [],
-    "no head": ["model.attention=[]"],
-    "every head, rule segment": ["model.attention=[0, 1]", "model.window_rule=segment"],
-    "min-trust LAMB, drawn lengths": [
-        "optimiser.kind=min-trust-lamb",
-        "batches.lengths=merity2019",
-        "batches.segment=40",
-    ],
+    "one head": (None, []),
+    "no head": (None, ["model.attention=[]"]),
+    "every head, rule segment": (None, ["model.attention=[0, 1]", "model.window_rule=segment"]),
+    "min-trust LAMB, drawn lengths": (
+        None,
+        ["optimiser.kind=min-trust-lamb", "batches.lengths=merity2019", "batches.segment=40"],
+    ),
+    "Transformer-XL": (XL, []),
+    "character Transformer, windows, momentum": (CHARACTER, []),
 }
+"""A recipe other than the SHA-RNN's, and settings."""
 STOPS = (1, 5, 6, 11, 12)
 PARTS = {
     "weights": ("model", "blocks.0.boom.up.weight"),
@@ -114,7 +117,10 @@ def aimed_kills(folder: Path, recipe: Path, count: int) -> Outcome:
 def exact_resumes(folder: Path, recipe: Path, count: int) -> Outcome:
     """Row 3: kinds of run × moments of the stop; losses, weights, moments and state agree to the bit."""
     outcome = Outcome()
-    for kind, settings in KINDS.items():
+    for kind, (text, settings) in KINDS.items():
+        if text is not None:
+            recipe = recipe.with_name("rival.toml")
+            recipe.write_text(text.format(text=recipe.with_name("my.txt")))
         whole = whole_run(folder, recipe, *settings)
         for stop in STOPS:
             if outcome.tried == count:

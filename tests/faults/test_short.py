@@ -19,7 +19,7 @@ ROWS = [
     (damage.hostile, 30),
     (damage.foreign, 2),
     (damage.not_finite, 6),
-    (requests.bad_recipes, 30),
+    (requests.bad_recipes, 120),
     (requests.changed_between, 10),
     (requests.odd_inputs, 25),
     (requests.sparse_file, 2),
