@@ -7,7 +7,7 @@ own limit for matrix products stand beside the figures.
 from __future__ import annotations
 
 import os
-import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 from headcount.layers.products import fast_products
+from headcount.learn.device import machine
 from headcount.learn.device import peak_memory as resident_peak
 from headcount.learn.malloc import keep_freed_memory
 from headcount.models.contract import Model
@@ -77,6 +78,25 @@ def product() -> Step:
     return multiply
 
 
+def against_twin(name: str, wanted: str, ours: Step, twin: Step, flops: int, repeats: int = REPEATS) -> list[Row]:
+    """How much faster a step of ours is than the twin's: as torch computes the twin, and by the library we choose.
+
+    Which library multiplies is part of how ours is computed, so both are told. `flops` are those of a step.
+    """
+
+    def twin_by_our_library() -> None:
+        with fast_products():
+            twin()
+
+    times = in_turn(ours, twin, twin_by_our_library, product(), repeats=repeats)
+    mine, theirs, by_ours, limit = (statistics.median(own) for own in times)
+    told = f"{1e3 * mine:,.0f} against {1e3 * theirs:,.0f} ms; {(flops / mine) / (PRODUCT_FLOPS / limit):.0%}"
+    return [
+        (name, f"{theirs / mine:.2f} ×", wanted, f"{told} of a limit of {PRODUCT_FLOPS / limit / 1e9:.0f} GFLOP/s"),
+        (f"{name}; twin by our library", f"{by_ours / mine:.2f} ×", "", f"against {1e3 * by_ours:,.0f} ms"),
+    ]
+
+
 def neighbours() -> str:
     """What else runs here, as far as the system tells: the busiest processes that are not ours."""
     try:
@@ -113,12 +133,13 @@ def surroundings() -> tuple[float, str]:
 
 def write(file: str, title: str, before: tuple[float, str], about: Sequence[str], rows: Sequence[Row]) -> None:
     """Print a page and keep it: where and beside what it was measured, what was, and the figures."""
-    load, others = before
+    (load, others), here = before, machine()
     lines = [
         f"# {title}",
         "",
         f"Written by `make bench` on {date.today().isoformat()}: torch {torch.__version__}, "
-        f"{torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, {platform.system()};",
+        f"{torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()};",
+        f"{here['processor']}, {here['cores']} cores, {here['system']};",
         f"load average {load:.2f} before and {os.getloadavg()[0]:.2f} after; beside it ran {others}.",
         "",
         *about,
