@@ -1,14 +1,15 @@
 """Which size suits which budget: runs of several sizes for 1 to 90 minutes on enwik8, and a law through them.
 
     python -m benchmarks.sizes enwik8.gz runs/sizes [--minutes 1 3 10]
+    python -m benchmarks.sizes --elsewhere RUN …
 
 Each run is an ordinary run in its own folder (`headcount train`), so that a session that ends early loses nothing:
 what is finished is read, what is not is resumed. Then bits per byte are fitted by
 
     L(N, D) = E + A / N^α + B / D^β        N parameters, D bytes read
 
-and the law, the sizes and their speeds are written to src/headcount/learn/sizes.json, which `headcount train TEXT
---minutes M` chooses from; docs/results/sizes.md shows every run beside what the law says of it.
+and the law, the sizes, their speeds and how far their runs lie from it are written to src/headcount/learn/sizes.json,
+which `headcount train TEXT --minutes M` chooses from; docs/results/sizes.md shows every run beside what the law says.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -25,12 +27,21 @@ import numpy as np
 import torch
 
 import headcount as hc
-from headcount.learn.sizing import Size, TimedSize
+from benchmarks.trade import DESK_VARIANT
+from benchmarks.trade import RECORDS as TRADES
+from benchmarks.tune import DESK, WHOLE, varied
+from benchmarks.tune import records as read_records
+from headcount.learn.sizing import Law, Size, TimedSize, expected_after
+from headcount.learn.sizing import table as shipped
 from headcount.models.contract import count_parameters
+from headcount.recipe import read
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src" / "headcount" / "learn" / "sizes.json"
 RESULTS = ROOT / "docs" / "results"
+RECORDS, ELSEWHERE = RESULTS / "sizes.jsonl", RESULTS / "sizes_elsewhere.jsonl"
+TEXT = 90_000_000
+"""Bytes of enwik8 that are learnt from."""
 
 
 SIZES = (
@@ -99,38 +110,110 @@ def fit(records: list[dict[str, Any]]) -> dict[str, float]:
     return best[1]
 
 
-def write(records: list[dict[str, Any]]) -> None:
-    """The table that is shipped, and the page that shows it; two blocks are shown, but did not pay."""
-    law = fit([r for r in records if r["blocks"] == 1])
-    sizes = []
+def other_runs() -> list[dict[str, Any]]:
+    """Runs of other pages that differ from the desk recipe only in what a size is: width, window, rate."""
+    desk, found = varied(read(DESK)), []
+    for r in read_records(WHOLE):
+        changed = {key for key, value in desk.items() if r["settings"].get(key, value) != value}
+        if not r["note"] and changed <= {"model.width", "model.window", "optimiser.lr", "seed"}:
+            found.append({**r, "width": r["settings"]["model.width"], "from": "tuning.md"})
+    for r in read_records(TRADES):
+        if r["variant"] == DESK_VARIANT:
+            found.append({**r, "width": desk["model.width"], "from": "trade.md"})
+    return [{**r, "blocks": 1, "window": r.get("settings", desk)["model.window"]} for r in found]
+
+
+def table_of(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is shipped: the law of one block, and every size with its speed and how far its runs lie from the law."""
+    learnt = [r for r in [*records, *other_runs()] if r["blocks"] == 1]
+    fitted, sizes = fit(learnt), []
+    law = Law(**fitted)
     for size in SIZES:
         own = [r for r in records if _is(r, size) and r["cores"] == CORES]
-        if own and size.blocks == 1:
-            speed = float(np.median([r["seconds"] / r["bytes"] for r in own]))
-            sizes.append(asdict(TimedSize(**asdict(size), parameters=own[0]["parameters"], seconds_per_byte=speed)))
-    TABLE.write_text(json.dumps({"law": law, "sizes": sizes}, indent=1) + "\n")
+        if not own or size.blocks > 1:
+            continue
+        same = [r for r in learnt if r["width"] == size.width]
+        timed = TimedSize(
+            **asdict(size),
+            parameters=own[0]["parameters"],
+            seconds_per_byte=float(np.median([r["seconds"] / r["bytes"] for r in own])),
+            above_law=float(np.mean([r["bits_per_byte"] - law(r["parameters"], r["bytes"], TEXT) for r in same])),
+        )
+        sizes.append(asdict(timed))
+    return {"law": fitted, "sizes": sizes}
+
+
+def write(records: list[dict[str, Any]]) -> None:
+    """The table that is shipped, and the page that shows it; two blocks are shown, but did not pay."""
+    table = table_of(records)
+    TABLE.write_text(json.dumps(table, indent=1) + "\n")
+    law, above = table["law"], {size["width"]: size["above_law"] for size in table["sizes"]}
     lines = [
         "# Sizes by budget",
         "",
-        f"Written by `python -m benchmarks.sizes` on {date.today().isoformat()}; records in `sizes.jsonl`. enwik8, one",
-        "seed, `carried` on the first 262,144 bytes of the validation split. All have 8 streams in segments of 128 and",
-        "a Boom of 4: nothing else paid in the trials. Seconds are the median step times the steps, on so many cores.",
+        f"Written by `python -m benchmarks.sizes` on {date.today().isoformat()}; records in `sizes.jsonl`. enwik8,",
+        "`carried` on the first 262,144 bytes of the validation split. All have 8 streams in segments of 128 and",
+        "a Boom of 4: nothing else paid in the trials. Seconds are the median step times the steps, on so many cores",
+        "of several machines; the table's speeds are those of the runs with minutes and two cores, of one machine.",
         f"Powers are searched from {LEAST_POWER} to {MOST_POWER}: so few runs cannot tell them from the constant. The",
-        "law is of one block; two have not paid yet, and are shown to say so.",
+        "law is of one block; two have not paid yet, and are shown to say so. What is expected of a size is the law",
+        "and what its own runs are above it on the average: "
+        + ", ".join(f"{width}: {bits:+.3f}" for width, bits in above.items())
+        + ".",
         "",
         f"L(N, D) = {law['E']:.3f} + {law['A']:.4g}/N^{law['alpha']:.2f} + {law['B']:.4g}/D^{law['beta']:.2f}",
         "",
-        "| minutes | blocks × width | window | parameters | bytes read | seconds | cores | bytes/s | bits | the law |",
+        "| minutes | blocks × width | window | parameters | bytes read | seconds | cores | bits | the law | expected |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for r in sorted(records, key=lambda r: (r["minutes"], r["parameters"])):
-        says = law["E"] + law["A"] / r["parameters"] ** law["alpha"] + law["B"] / r["bytes"] ** law["beta"]
+    shown = [*records, *({"minutes": math.inf, "cores": "", **r} for r in other_runs())]
+    for r in sorted(shown, key=lambda r: (r["minutes"], r["bytes"])):
+        says = Law(**law)(r["parameters"], r["bytes"], TEXT)
+        expected = f"{says + above[r['width']]:.4f}" if r["blocks"] == 1 else ""
         lines.append(
-            f"| {r['minutes']:g} | {r['blocks']} × {r['width']} | {r['window']} | {r['parameters']:,} | {r['bytes']:,} "
-            f"| {r['seconds']:,.0f} | {r['cores']} | {r['bytes'] / r['seconds']:,.0f} "
-            f"| {r['bits_per_byte']:.4f} | {says:.4f} |"
+            f"| {r.get('from') or format(r['minutes'], 'g')} | {r['blocks']} × {r['width']} | {r['window']} "
+            f"| {r['parameters']:,} | {r['bytes']:,} | {r.get('seconds', math.nan):,.0f} | {r['cores']} "
+            f"| {r['bits_per_byte']:.4f} | {says:.4f} | {expected} |".replace("| nan |", "|  |")
         )
-    (RESULTS / "sizes.md").write_text("\n".join(lines) + "\n")
+    (RESULTS / "sizes.md").write_text("\n".join([*lines, *elsewhere()]) + "\n")
+
+
+def add_elsewhere(path: Path) -> None:
+    """Keep what `headcount train TEXT --minutes M` came to on a text that the law was not fitted to."""
+    run = hc.Run(path)
+    last = [event for event in run.events() if event["event"] == "step"][-1]
+    size = next(size for size in shipped()[1] if size.width == run.recipe.model["width"])
+    found = {
+        "text": Path(run.recipe.corpus.path).name,
+        "width": size.width,
+        "bytes": last["bytes"],
+        "seconds": last["seconds"],
+        "expected": expected_after(size, last["bytes"], Path(run.recipe.corpus.path).stat().st_size),
+        "bits_per_byte": run.figures()[-1]["value"],
+        "date": date.today().isoformat(),
+    }
+    with ELSEWHERE.open("a") as lines:
+        lines.write(json.dumps(found) + "\n")
+
+
+def elsewhere() -> list[str]:
+    """The section of texts that the law was not fitted to."""
+    lines = [
+        "",
+        "## Texts that it was not fitted to",
+        "",
+        "`headcount train TEXT --minutes M`, then `python -m benchmarks.sizes --elsewhere RUN`. What is expected",
+        "supposes that the text is like enwik8, so the difference says as much of the text as of the law.",
+        "",
+        "| text | width | bytes read | seconds of steps | expected | came to | date |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for r in read_records(ELSEWHERE):
+        lines.append(
+            f"| {r['text']} | {r['width']} | {r['bytes']:,} | {r['seconds']:,.0f} | {r['expected']:.3f} "
+            f"| {r['bits_per_byte']:.3f} | {r['date']} |"
+        )
+    return lines if read_records(ELSEWHERE) else []
 
 
 def _is(record: dict[str, Any], size: Size) -> bool:
@@ -140,21 +223,20 @@ def _is(record: dict[str, Any], size: Size) -> bool:
 def main() -> None:
     """Run what has no record yet, then fit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", help="enwik8, as it is or compressed")
-    parser.add_argument("folder", type=Path, help="where the runs are kept")
+    parser.add_argument("corpus", nargs="?", help="enwik8, as it is or compressed")
+    parser.add_argument("folder", nargs="?", type=Path, help="where the runs are kept")
     parser.add_argument("--minutes", type=float, nargs="*", default=list(RUNS), help="only these budgets")
+    parser.add_argument("--elsewhere", type=Path, nargs="*", default=[], help="runs of `train TEXT --minutes M` to add")
     arguments = parser.parse_args()
-    file = RESULTS / "sizes.jsonl"
-    records = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    for minutes in arguments.minutes:
-        for size in RUNS[minutes]:
-            if any(r["minutes"] == minutes and _is(r, size) for r in records):
-                continue
-            records.append(measured(size, minutes, arguments.corpus, arguments.folder))
-            with file.open("a") as lines:
-                lines.write(json.dumps(records[-1]) + "\n")
-            if len(records) >= 5:
-                write(records)
+    for path in arguments.elsewhere:
+        add_elsewhere(path)
+    for minutes, size in ((m, s) for m in arguments.minutes for s in RUNS[m] if arguments.corpus):
+        if any(r["minutes"] == minutes and _is(r, size) for r in read_records(RECORDS)):
+            continue
+        found = measured(size, minutes, arguments.corpus, arguments.folder)
+        with RECORDS.open("a") as lines:
+            lines.write(json.dumps(found) + "\n")
+    write(read_records(RECORDS))
 
 
 if __name__ == "__main__":

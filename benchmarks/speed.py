@@ -186,8 +186,8 @@ def main() -> None:
         "Small: width 256, 4 blocks, 1 head, window 1,024, T 256, B 16. The limit is a product of 2048 × 2048 float32",
         "matrices by the faster of torch's two libraries, timed in turn with what is held against it. The twin",
         "(`benchmarks/published.py`) computes the same function the published way (largest difference of outputs",
-        f"{difference:.0e}), with the same optimiser, threads and malloc. Its products come from the library that torch",
-        "takes by itself, and once more from the one that ours chooses (`layers/products.py`). Medians, in turn.",
+        f"{difference:.0e}), with the same optimiser, threads and malloc. Its products come from the library that",
+        "torch takes by itself, and once more from the one that ours chooses (`layers/products.py`). Medians, in turn.",
     ]
     write("speed.md", "Speed", before, about, [*_training_rows(), *_use_rows()])
 

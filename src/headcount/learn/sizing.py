@@ -5,8 +5,8 @@ enwik8 for some minutes (docs/results/sizes.md), how long a byte took them, and 
 
     L(N, D) = E + A / N^α + B / D^β        N parameters, D bytes read
 
-(`benchmarks/sizes.py` makes it). The best size for a budget is the one for which the law expects the fewest bits, on a
-machine as fast as the one here and with a text as long as the one given.
+plus what a size's own runs were above or below it (`benchmarks/sizes.py` makes it). The best size for a budget is the
+one of which the fewest bits are expected, on a machine as fast as the one here and with a text as long as the one given.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True)
 class TimedSize(Size):
-    """A row of the table: what was trained, and how long a byte took."""
+    """A row of the table: what was trained, how long a byte took, and how far its runs were above the law."""
 
     parameters: int
     seconds_per_byte: float
+    above_law: float
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,12 @@ def _widest(text: int) -> float:
 
 def expected(size: TimedSize, minutes: float, text: int, slowness: float = 1.0) -> float:
     """Bits per byte of a size after so many minutes."""
-    return table()[0](size.parameters, minutes * 60 / (size.seconds_per_byte * slowness), text)
+    return expected_after(size, minutes * 60 / (size.seconds_per_byte * slowness), text)
+
+
+def expected_after(size: TimedSize, read: float, text: int) -> float:
+    """Bits per byte of a size after so many bytes of a text of so many."""
+    return table()[0](size.parameters, read, text) + size.above_law
 
 
 def _fit(text: int) -> Fit:
@@ -160,17 +166,16 @@ def is_of(recipe: Recipe, size: Size) -> bool:
 
 def said(size: TimedSize, minutes: float, text: int, slowness: float, read: int) -> str:
     """What was chosen, how much it will read, what is expected of it, and what twice the time would give."""
-    law, sizes = table()
     blocks = "1 block" if size.blocks == 1 else f"{size.blocks} blocks"
     # Evaluations and samples take as long in twice the time.
     learning = read * size.seconds_per_byte * slowness
     longer = choose(2 * minutes, text, slowness)
-    twice = law(longer.parameters, (minutes * 60 + learning) / (longer.seconds_per_byte * slowness), text)
-    best = min(sizes, key=lambda other: expected(other, minutes, text, slowness))
+    twice = expected_after(longer, (minutes * 60 + learning) / (longer.seconds_per_byte * slowness), text)
+    best = min(table()[1], key=lambda other: expected(other, minutes, text, slowness))
     short = f"; no wider, because the text has only {text:,} bytes" if best.width > size.width else ""
     return (
         f"for {minutes:g} minutes here: {blocks} of {size.width}, {size.streams} streams, a window of {size.window} "
         f"({size.parameters / 1e6:.2f}M parameters), {read / 1e6:,.2f} MB to read, {read / text:,.2f} times the text"
-        f"{short}\nexpected: about {law(size.parameters, read, text):.2f} bits per byte if the text is like enwik8, "
+        f"{short}\nexpected: about {expected_after(size, read, text):.2f} bits per byte if the text is like enwik8, "
         f"where this was measured; in twice the time about {twice:.2f}"
     )
