@@ -6,7 +6,7 @@ enwik8 for some minutes (docs/results/sizes.md), how long a byte took them, and 
     L(N, D) = E + A / N^α + B / D^β        N parameters, D bytes read
 
 plus what a size's own runs were above or below it (`benchmarks/sizes.py` makes it). The best size for a budget is the
-one of which the fewest bits are expected, on a machine as fast as the one here and with a text as long as the one given.
+one of which the fewest bits are expected, on a machine as fast as this one and with a text as long as the one given.
 """
 
 from __future__ import annotations
