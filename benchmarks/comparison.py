@@ -85,10 +85,10 @@ def write_page(found: list[dict[str, Any]]) -> None:
     for kind, name in NAMES.items():
         own = sorted((r for r in found if r["model"] == kind), key=lambda r: r["seed"])
         if own:
-            lines.append(_row(name, ", ".join(str(r["seed"]) for r in own), own))
-    lines += ["", f"Run by run:\n\n| model | seed | {head}", "|---|---|---|---|---|---|---|---|---|"]
+            lines.append(_row(name, f"{len(own)}: {', '.join(str(r['seed']) for r in own)}", own))
+    lines += ["", f"Run by run:\n\n| model | seed | {head} date |", "|---|---|---|---|---|---|---|---|---|---|"]
     for r in sorted(found, key=lambda r: (list(NAMES).index(r["model"]), r["seed"])):
-        lines.append(_row(NAMES[r["model"]], str(r["seed"]), [r]))
+        lines.append(f"{_row(NAMES[r['model']], str(r['seed']), [r])} {r['date']} |")
     (RESULTS / "comparison.md").write_text("\n".join(lines) + "\n")
 
 

@@ -135,8 +135,9 @@ def whole_runs() -> list[str]:
         "",
         "`--minutes 10` at the speed that the machine had that moment, or `--steps` of another such run; what differs",
         "from the recipe as it is now. Test: the whole split (`headcount evaluate RUN --split test`), where measured.",
+        "Of several machines: compare what was learnt by bytes read, and speeds not at all.",
         "",
-        "| changed | bits per byte | test | parameters in use | steps | bytes read | seconds | bytes/s |",
+        "| changed | bits per byte | test | parameters in use | steps | bytes read | seconds | date |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for r in sorted(found, key=lambda r: r["bits_per_byte"]):
@@ -147,7 +148,7 @@ def whole_runs() -> list[str]:
         test = f"{r['test']:.4f}" if r.get("test") else ""
         lines.append(
             f"| {changed or 'nothing'} | {r['bits_per_byte']:.4f} | {test} | {r['parameters']:,} | {r['steps']:,} "
-            f"| {r['bytes']:,} | {r['seconds']:.0f} | {r['bytes'] / r['seconds']:,.0f} |"
+            f"| {r['bytes']:,} | {r['seconds']:.0f} | {r['date']} |"
         )
     return lines
 
@@ -192,6 +193,8 @@ def write_table(found: list[dict[str, Any]]) -> None:
         "`cost` is a step's time over that base's, timed in turn. Until trials showed better, SHA-RNN's heads began",
         "closed: gates at 1/2, small values. † was tried by code that is gone: what it showed is the default now.",
     ]
+    dates = sorted({r["date"] for r in found})
+    lines.append(f"Trials were run from {dates[0]} to {dates[-1]}, on several machines of two cores.")
     lines += trial_counts(found)
     known = {trial.name for trial in TRIALS}
     models = list(BASES)
