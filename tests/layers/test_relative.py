@@ -28,9 +28,9 @@ def hidden(length, rows, window=None):
 
 def plain_weights(content, place, both, positions, window=None):
     """softmax over the keys that query i sees: key j lies δ = S - T + i - j back, and r has the farthest first."""
-    (streams, heads, length, _), rows = content.shape, both.shape[2]
+    (batch, heads, length, _), rows = content.shape, both.shape[2]
     weights = []
-    for b in range(streams):
+    for b in range(batch):
         for h in range(heads):
             for i in range(length):
                 scores = []
@@ -41,7 +41,7 @@ def plain_weights(content, place, both, positions, window=None):
                         score = content[b, h, i] @ both[b, h, j] + place[b, h, i] @ positions[h, rows - 1 - back]
                     scores.append(score)
                 weights.append(torch.softmax(torch.stack(scores), dim=0))
-    return torch.stack(weights).view(streams, heads, length, rows)
+    return torch.stack(weights).view(batch, heads, length, rows)
 
 
 def plain(content, place, both, positions, window=None, factors=1.0):
@@ -85,13 +85,11 @@ def test_by_differences(keep):
     assert torch.autograd.gradcheck(lambda *x: attend_by_distance(*x, hide, 0.0, keep), drawn(3, 5))
 
 
-@pytest.mark.parametrize("at_once", [1, streams.AT_ONCE])
 @pytest.mark.parametrize("keep", [True, False])
-def test_dropout_falls_on_the_weights_and_gradients_follow_it(keep, at_once, monkeypatch):
-    monkeypatch.setattr(streams, "AT_ONCE", at_once)
+def test_dropout_falls_on_the_weights_and_gradients_follow_it(keep, monkeypatch):
     given, hide = drawn(4, 7), hidden(4, 7)
     kept = (torch.rand(2, 3, 4, 7) < 0.7).to(torch.uint8)
-    waiting = list(kept.split(1 if at_once == 1 else 2))
+    waiting = list(kept)
     monkeypatch.setattr(relative, "draw_kept", lambda shape, p, device: waiting.pop(0))
     factors = apply_kept(torch.ones((), dtype=torch.float64), kept, 0.3)
     expected, found = plain(*given, factors=factors), attend_by_distance(*given, hide, 0.3, keep)
@@ -103,11 +101,28 @@ def test_dropout_falls_on_the_weights_and_gradients_follow_it(keep, at_once, mon
 def test_without_keep_only_inputs_and_output_wait_for_the_backward_pass():
     given, hide = drawn(4, 7), hidden(4, 7)
     of_pairs = {
-        keep: sum(t is not None and t.shape[-2:] == (4, 7) and t.dim() == 4 for t in found.grad_fn.saved_tensors)
+        keep: sum(t is not None and t.shape == (3, 4, 7) for t in found.grad_fn.saved_tensors)
         for keep in (True, False)
         for found in (attend_by_distance(*given, hide, 0.0, keep),)
     }
-    assert of_pairs == {True: 1, False: 0}
+    assert of_pairs == {True: 2, False: 0}  # streams
+
+
+def test_without_gradients_streams_pass_a_few_at_a_time(monkeypatch):
+    given, hide = drawn(4, 7), hidden(4, 7)
+    sizes, kernel = [], torch.nn.functional.scaled_dot_product_attention
+
+    def counting(query, *rest, **named):
+        sizes.append(len(query))
+        return kernel(query, *rest, **named)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", counting)
+    found = []
+    for at_once in (3 * 4 * 7, 2 * 3 * 4 * 7):
+        monkeypatch.setattr(streams, "AT_ONCE", at_once)
+        with torch.no_grad():
+            found.append(attend_by_distance(*given, hide))
+    assert sizes == [1, 1, 2] and (found[0] - found[1]).abs().max() < 1e-12
 
 
 def test_what_stood_in_memory_does_not_matter(monkeypatch):

@@ -3,11 +3,12 @@
 out = softmax(s)·v. c and p are the query twice, each with its own bias and already scaled; r has a row for every
 distance, shared by all streams. p_i·r is computed for all distances at once; row i is then needed T - 1 - i columns
 further left. Written with one spare column behind each row, the shifted matrix lies in the same memory as it is:
-element (i, j) is S·i + j + T - 1 places on. What lies right of the diagonal is another row's and is hidden. The
-published code pads, copies and reshapes.
+element (i, j) is S·i + j + T - 1 places on. A row of zeros behind r makes that column. What lies right of the diagonal
+is another row's and is hidden. The published code pads, copies and reshapes.
 
-Streams are worked through a few at a time, so that scores stay in the cache. In training only the weights are kept;
-without gradients the distances' term is the bias of torch's fused kernel.
+In training one stream follows the other, so that scores stay in the cache, and what is multiplied is contiguous: the
+library would copy it anew for every product. Only the weights are kept. Without gradients the distances' term is the
+bias of torch's fused kernel, a few streams at a time.
 """
 
 from __future__ import annotations
@@ -43,46 +44,42 @@ def attend_by_distance(
         with torch.autocast(content.device.type, enabled=False):  # what is given has one dtype, and so have gradients
             out: Tensor = _Attend.apply(content, place, both, positions, hide, p, keep)  # type: ignore[no-untyped-call]
         return out
-    parts = []
-    for c, q, b in _few(content, place, both):
+    rows, (_, heads, length, _), parts = _padded(positions), content.shape, []
+    for c, q, b in few_streams(heads * length * both.shape[2], content, place.contiguous(), both):
         keys, values = b.chunk(2, dim=1)
-        bias = _by_key(q, positions, hide, keys.shape[2])
+        by_distance = q.new_empty(*q.shape[:-1], rows.shape[1])
+        for stream, out in zip(q, by_distance, strict=True):
+            torch.bmm(stream, rows.transpose(1, 2), out=out)
+        bias = _shifted(by_distance)
+        if hide is not None:
+            bias += hide
         parts.append(F.scaled_dot_product_attention(c, keys, values, attn_mask=bias, scale=1.0))
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _few(*tensors: Tensor) -> list[tuple[Tensor, ...]]:
-    """The same few streams of each: queries, queries, keys and values, and whatever goes with them."""
-    _, heads, length, _ = tensors[0].shape
-    return few_streams(heads * length * tensors[2].shape[2], *tensors)
-
-
-def _spared(queries: Tensor, keys: int) -> tuple[Tensor, Tensor]:
-    """Memory for C × H matrices of T × S with a spare column: by distance, and by key, which is the same shifted."""
-    streams, heads, length, _ = queries.shape
-    memory = queries.new_empty(streams, heads, length * (keys + 1))
-    first, last = length - 1, length - 1 + length * keys
-    memory[..., :first].zero_()  # distances that no key has
-    spare = memory.view(streams, heads, length, keys + 1)
-    spare[..., keys].zero_()  # whatever stood there might not be a number, and hiding it would not help
-    return spare[..., :keys], memory[..., first:last].view(streams, heads, length, keys)
-
-
-def _by_key(place: Tensor, positions: Tensor, hide: Tensor | None, keys: int) -> Tensor:
-    """p_i·r_δ, C × H × T × S; hidden keys have -∞."""
-    by_distance, scores = _spared(place, keys)
-    for stream in range(len(place)):
-        torch.bmm(place[stream], positions.transpose(1, 2), out=by_distance[stream])
-    if hide is not None:
-        scores += hide
-    return scores
-
-
 def distance_weights(content: Tensor, place: Tensor, keys: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
-    """softmax(s): C × H × T × S."""
-    scores = _by_key(place, positions, hide, keys.shape[2])
-    for stream in range(len(content)):
-        torch.baddbmm(scores[stream], content[stream], keys[stream].transpose(1, 2), out=scores[stream])
+    """softmax(s) of every stream: B × H × T × S."""
+    rows, streams = _padded(positions), zip(content, place, keys, strict=True)
+    return torch.stack([_weights(c, p, k, rows, hide) for c, p, k in streams])
+
+
+def _padded(positions: Tensor) -> Tensor:
+    """r with a row of zeros behind it, H × (S + 1) × D'."""
+    return F.pad(positions, (0, 0, 0, 1)).contiguous()
+
+
+def _shifted(by_distance: Tensor) -> Tensor:
+    """The same memory by key: … × T × (S + 1) to … × T × S."""
+    length, keys = by_distance.shape[-2], by_distance.shape[-1] - 1
+    first = length - 1
+    return by_distance.flatten(-2)[..., first : first + length * keys].unflatten(-1, (length, keys))
+
+
+def _weights(content: Tensor, place: Tensor, keys: Tensor, rows: Tensor, hide: Tensor | None) -> Tensor:
+    """softmax(s) of one stream, H × T × S; `rows` is r, padded."""
+    nothing = content.new_zeros(()) if hide is None else hide
+    scores = torch.baddbmm(nothing, content, keys.transpose(1, 2))
+    scores += _shifted(torch.bmm(place, rows.transpose(1, 2)))
     return torch.softmax(scores, dim=-1)
 
 
@@ -97,38 +94,39 @@ class _Attend(torch.autograd.Function):
     def forward(  # noqa: PLR0913 (everything that has a gradient, one by one)
         ctx: Any, content: Tensor, place: Tensor, both: Tensor, positions: Tensor, hide: Any, p: float, keep: bool
     ) -> Tensor:
-        outs, kept = [], []
-        for c, q, b in _few(content, place, both):
-            keys, values = b.chunk(2, dim=1)
-            weights = distance_weights(c, q, keys, positions, hide)
-            kept += [weights] if keep else []
+        content, place, both = (tensor.contiguous() for tensor in (content, place, both))
+        rows, out, saved = _padded(positions), torch.empty_like(content), []
+        for c, q, b, mixed in zip(content, place, both, out, strict=True):
+            keys, values = b.chunk(2)
+            weights = _weights(c, q, keys, rows, hide)
+            saved += [weights] if keep else []
             if p:
-                kept.append(draw_kept(weights.shape, p, weights.device))
-                weights = apply_kept(weights, kept[-1], p)
-            outs.append(torch.matmul(weights, values))
-        out = torch.cat(outs)
-        ctx.save_for_backward(content, place, both, positions, hide, out, *kept)
+                saved.append(draw_kept(weights.shape, p, weights.device))
+                weights = apply_kept(weights, saved[-1], p)
+            torch.bmm(weights, values, out=mixed)
+        ctx.save_for_backward(content, place, both, rows, hide, out, *saved)
         ctx.p, ctx.keep = p, keep
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        content, place, both, positions, hide, out, *kept = ctx.saved_tensors
+        content, place, both, rows, hide, out, *kept = ctx.saved_tensors
+        gradient, saved = gradient.contiguous(), iter(kept)
         of_content, of_place, of_both = (torch.empty_like(tensor) for tensor in (content, place, both))
-        of_positions, saved = torch.zeros_like(positions), iter(kept)
-        through = (gradient * out).sum(-1, keepdim=True)
-        parts = _few(content, place, both, gradient, through, of_content, of_place, of_both)
-        for c, q, b, upper, inner, to_c, to_q, to_b in parts:
-            (keys, values), (to_keys, to_values) = b.chunk(2, dim=1), to_b.chunk(2, dim=1)
-            weights = next(saved) if ctx.keep else distance_weights(c, q, keys, positions, hide)
-            dropped = next(saved) if ctx.p else [None] * len(c)
-            by_distance, scores = _spared(c, keys.shape[2])
-            for s in range(len(c)):
-                torch.bmm(apply_kept(weights[s], dropped[s], ctx.p).transpose(1, 2), upper[s], out=to_values[s])
-                scores_gradient(upper[s], inner[s], values[s], weights[s], dropped[s], ctx.p, scores[s])
-                torch.bmm(scores[s], keys[s], out=to_c[s])
-                torch.bmm(scores[s].transpose(1, 2), c[s], out=to_keys[s])
-                torch.bmm(by_distance[s], positions, out=to_q[s])
-                of_positions.baddbmm_(by_distance[s].transpose(1, 2), q[s])
-        return of_content, of_place, of_both, of_positions, None, None, None
+        of_rows, through = torch.zeros_like(rows), (gradient * out).sum(-1, keepdim=True)
+        # What is not written stays 0: distances that no key has.
+        by_distance = content.new_zeros(*content.shape[1:3], rows.shape[1])
+        streams = (content, place, both, gradient, through, of_content, of_place, of_both)
+        for c, q, b, upper, inner, to_c, to_q, to_b in zip(*streams, strict=True):
+            (keys, values), (to_keys, to_values) = b.chunk(2), to_b.chunk(2)
+            weights = next(saved) if ctx.keep else _weights(c, q, keys, rows, hide)
+            dropped = next(saved) if ctx.p else None
+            torch.bmm(apply_kept(weights, dropped, ctx.p).transpose(1, 2), upper, out=to_values)
+            scores = scores_gradient(upper, inner, values, weights, dropped, ctx.p)
+            torch.bmm(scores, keys, out=to_c)
+            torch.bmm(scores.transpose(1, 2), c, out=to_keys)
+            _shifted(by_distance).copy_(scores)
+            torch.bmm(by_distance, rows, out=to_q)
+            of_rows.baddbmm_(by_distance.transpose(1, 2), q)
+        return of_content, of_place, of_both, of_rows[:, :-1], None, None, None

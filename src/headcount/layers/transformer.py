@@ -92,5 +92,5 @@ class Layer(nn.Module):
         return cast(Tensor, self.attention_norm(x)) if self.pre else x
 
     def _inner(self, z: Tensor) -> Tensor:
-        u = F.relu(self.up(z), inplace=True)
+        u = F.relu(self.up(z))
         return cast(Tensor, self.down(dropout(u, self.dropout, self.training)))
