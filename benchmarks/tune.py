@@ -4,12 +4,12 @@
     python -m benchmarks.tune --runs DIR …
 
 All trials have the same seed, the same training stream, the same validation bytes, and the same budget of *work*: the
-time of so many steps of the base. What a step of a trial costs is timed against the base in one interleaved run just
-before it, so that a busy machine slows both alike and the figure does not depend on it. Trials that have a record in
-docs/results/tuning.jsonl are not run again.
+time of so many steps of the base. What a step of an architecture costs is timed against the base in one interleaved
+run when it is first tried, so that a busy machine slows both alike, and holds for all of its trials, which then have as
+many steps as each other. Trials that have a record in docs/results/tuning.jsonl are not run again.
 
-What wins in three minutes need not win in ten: `--runs` adds whole runs of the desk recipe (`headcount train
-recipes/desk/sha_rnn.toml --minutes 10 --set …`) to the page.
+What wins in three minutes need not win in ten: `--runs` adds whole runs of the desk recipes (`headcount train
+recipes/desk/MODEL.toml --minutes 10 --set …`) to the page.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 
 from benchmarks.trials import BASES, TRIALS, Trial
 from headcount.learn import device as devices
+from headcount.learn.malloc import keep_freed_memory
 from headcount.learn.plan import Plan, settle
 from headcount.learn.run import Run
 from headcount.learn.trainer import Learner
@@ -36,7 +37,10 @@ from headcount.recipe import Recipe, from_dict, read
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 RECORDS, WHOLE = RESULTS / "tuning.jsonl", RESULTS / "tuning_runs.jsonl"
-DESK = Path(__file__).parent.parent / "recipes" / "desk" / "sha_rnn.toml"
+RECIPES = Path(__file__).parent.parent / "recipes" / "desk"
+DESK = RECIPES / "sha_rnn.toml"
+SHORT_TRIAL = 2_000
+"""Base steps that most trials have."""
 TIMED = 40
 """Steps of base and trial that are timed in turn."""
 
@@ -58,16 +62,28 @@ def relative_cost(base: Learner, trial: Learner) -> float:
     return statistics.median(times[1]) / statistics.median(times[0])
 
 
+FREE = ("optimiser.lr", "optimiser.betas", "optimiser.clip", "optimiser.weight_decay", "schedule.", "seed", "evaluate.")
+"""Settings that change what a step does, not what it costs."""
+
+
+def architecture(trial: Trial) -> str:
+    """What decides about the cost of a step."""
+    changed = dict(setting.split("=", 1) for setting in trial.settings)
+    kept = sorted(f"{key}={value}" for key, value in changed.items() if not key.startswith((*FREE, "model.init")))
+    return " ".join([trial.model, *kept, *([trial.name] if trial.change else [])])
+
+
 def run(trial: Trial, corpus: str) -> dict[str, Any]:
     """Train a trial for its budget and measure it."""
     device = devices.choose("cpu")
     plan = plan_of(trial, corpus)
+    known = [r["cost_of_a_step"] for r in records() if r.get("architecture") == architecture(trial)]
     with device.own_generators():
         timed, learner = Learner(plan, device), Learner(plan, device)
         if trial.change is not None:
             trial.change(timed.model)
             trial.change(learner.model)
-        cost = relative_cost(Learner(plan_of(TRIALS[0], corpus), device), timed)
+        cost = known[0] if known else relative_cost(Learner(plan_of(TRIALS[0], corpus), device), timed)
         steps = round(trial.budget / cost)
         began = time.perf_counter()
         read = sum(learner.learn(step, steps)["bytes"] for step in range(steps))
@@ -76,6 +92,7 @@ def run(trial: Trial, corpus: str) -> dict[str, Any]:
     return {
         "trial": trial.name,
         "model": trial.model,
+        "architecture": architecture(trial),
         "head": "open",
         "budget": trial.budget,
         "bits_per_byte": measured.bits_per_byte,
@@ -106,6 +123,7 @@ def whole_run(path: Path, note: str) -> dict[str, Any]:
     by_split = {figure["corpus"]["split"]: figure for figure in run.figures()}
     figure = by_split["valid"]
     return {
+        "model": run.recipe.model["kind"],
         "bits_per_byte": figure["value"],
         "test": by_split["test"]["value"] if "test" in by_split else None,
         "weights": figure["model"]["sha256"],
@@ -125,54 +143,65 @@ def records(file: Path = RECORDS) -> list[dict[str, Any]]:
 
 
 def whole_runs() -> list[str]:
-    """The section of whole runs, if there are any."""
-    found, desk, defaults = records(WHOLE), varied(read(DESK)), varied(from_dict(BASES["sha-rnn"], ()))
-    if not found:
-        return []
-    lines = [
-        "",
-        "## Whole runs of `recipes/desk/sha_rnn.toml`",
-        "",
-        "`--minutes 10` at the speed that the machine had that moment, or `--steps` of another such run; what differs",
-        "from the recipe as it is now. Test: the whole split (`headcount evaluate RUN --split test`), where measured.",
-        "Of several machines: compare what was learnt by bytes read, and speeds not at all.",
-        "",
-        "| changed | bits per byte | test | parameters in use | steps | bytes read | seconds | date |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for r in sorted(found, key=lambda r: r["bits_per_byte"]):
-        # What had no key when a run was made is as its default has it.
-        had = {key: r["settings"].get(key, defaults[key]) for key in desk}
-        changes = [f"{key} = {value}" for key, value in had.items() if desk[key] != value]
-        changed = ", ".join([*changes, *filter(None, [r["note"]])])
-        test = f"{r['test']:.4f}" if r.get("test") else ""
-        lines.append(
-            f"| {changed or 'nothing'} | {r['bits_per_byte']:.4f} | {test} | {r['parameters']:,} | {r['steps']:,} "
-            f"| {r['bytes']:,} | {r['seconds']:.0f} | {r['date']} |"
-        )
+    """The sections of whole runs, one for each model that has any."""
+    lines = []
+    for model, base in BASES.items():
+        file = RECIPES / f"{model.replace('-', '_')}.toml"
+        found = [r for r in records(WHOLE) if r.get("model", "sha-rnn") == model]
+        desk, defaults = varied(read(file)), varied(from_dict(base, ()))
+        if found:
+            lines += [
+                "",
+                f"## Whole runs of `recipes/desk/{file.name}`",
+                "",
+                "`--minutes 10` at the speed that the machine had that moment, or `--steps` of another such run; what",
+                "differs from the recipe as it is now. Test: the whole split (`headcount evaluate RUN --split test`),",
+                "where measured. Of several machines: compare what was learnt by bytes read, and speeds not at all.",
+                "",
+                "| changed | bits per byte | test | parameters in use | steps | bytes read | seconds | date |",
+                "|---|---|---|---|---|---|---|---|",
+            ]
+        for r in sorted(found, key=lambda r: r["bits_per_byte"]):
+            # What had no key when a run was made is as its default has it.
+            had = {key: r["settings"].get(key, defaults[key]) for key in desk}
+            changes = [f"{key} = {value}" for key, value in had.items() if desk[key] != value]
+            changed = ", ".join([*changes, *filter(None, [r["note"]])])
+            test = f"{r['test']:.4f}" if r.get("test") else ""
+            lines.append(
+                f"| {changed or 'nothing'} | {r['bits_per_byte']:.4f} | {test} | {r['parameters']:,} | {r['steps']:,} "
+                f"| {r['bytes']:,} | {r['seconds']:.0f} | {r['date']} |"
+            )
     return lines
 
 
 def trial_counts(found: list[dict[str, Any]]) -> list[str]:
     """How many trials each model had, and how far it had come after the first of them, in the order they were run."""
+    short = {
+        model: [
+            r["bits_per_byte"]
+            for r in found
+            if r.get("model", "sha-rnn") == model and r["budget"] == SHORT_TRIAL and "n-grams" not in r["trial"]
+        ]
+        for model in BASES
+    }
+    counts = sorted({8, *map(len, short.values())})
     lines = [
         "",
         "## How many",
         "",
-        "Trials of 2,000 base steps in the order in which they were run, and the best bits per byte so far. The rivals",
-        "have had fewer than the SHA-RNN; after as many as they had, it stood where the middle columns say. Without",
-        "its n-grams, which its recipe does not use. It also had the whole runs at the end of this page, the rivals",
-        "none. Most trials of the rivals ran on a crowded machine: the cost of one architecture was timed as 1.80 to",
-        "2.36 (Transformer-XL's base) and 1.94 to 2.33 (the character Transformer's): their steps differ as much.",
+        f"Trials of {SHORT_TRIAL:,} base steps in the order in which they were run, and the best bits per byte so far,",
+        "also after as many as another model had. Without the SHA-RNN's n-grams, which its recipe does not use. Longer",
+        "trials and whole runs are counted apart. A trial without an architecture in its record was timed by itself,",
+        "on a machine that was crowded or not: steps of one architecture then differ by up to a third.",
         "",
-        "| model | trials | best of 8 | best of 14 | best of all |",
-        "|---|---|---|---|---|",
+        f"| model | trials | {' | '.join(f'best of {count}' for count in counts)} | longer trials | whole runs |",
+        "|---|---|" + "---|" * (len(counts) + 2),
     ]
-    for model in BASES:
-        own = [r for r in found if r.get("model", "sha-rnn") == model and r["budget"] == 2_000]
-        bits = [r["bits_per_byte"] for r in own if "n-grams" not in r["trial"]]
-        cells = " | ".join(f"{min(bits[:count]):.4f}" if len(bits) >= count else "" for count in (8, 14, len(bits)))
-        lines.append(f"| {model} | {len(bits)} | {cells} |")
+    for model, bits in short.items():
+        cells = " | ".join(f"{min(bits[:count]):.4f}" if len(bits) >= count else "" for count in counts)
+        longer = sum(r.get("model", "sha-rnn") == model and r["budget"] > SHORT_TRIAL for r in found)
+        whole = sum(r.get("model", "sha-rnn") == model for r in records(WHOLE))
+        lines.append(f"| {model} | {len(bits)} | {cells} | {longer} | {whole} |")
     return lines
 
 
@@ -225,6 +254,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="trials by name")
     parser.add_argument("--budget", type=int, help="only trials of so many base steps")
     arguments = parser.parse_args()
+    keep_freed_memory()  # as the command does: page faults cost one architecture more than another
     if arguments.runs:
         add_whole_runs(arguments.runs, arguments.note)
     if arguments.corpus:
