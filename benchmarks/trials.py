@@ -135,6 +135,7 @@ class Trial:
     model: str = "sha-rnn"
 
 
+XL, CHAR = "transformer-xl", "char-transformer"
 COMMON = {
     "corpus": {"name": "enwik8"},
     "schedule": {"kind": "cosine", "warmup": 0.05, "floor": 0.05},
@@ -148,13 +149,13 @@ BASES = {
         "batches": {"streams": 8, "segment": 128},
         "optimiser": {**ADAMW, "lr": 3e-3},
     },
-    "transformer-xl": {
+    XL: {
         **COMMON,
         "model": {"kind": "transformer-xl", "width": 192, "layers": 3, "heads": 4, "inner": 768, "window": 256},
         "batches": {"streams": 8, "segment": 128},
         "optimiser": {**ADAMW, "lr": 2e-3},
     },
-    "char-transformer": {
+    CHAR: {
         **COMMON,
         "model": {"kind": "char-transformer", "width": 192, "layers": 3, "heads": 2, "inner": 768, "context": 256},
         "batches": {"kind": "windows", "streams": 8, "segment": 256},
@@ -173,12 +174,13 @@ NARROWEST_NGRAMS = (*NGRAMS, "model.width=128", "model.ngram_rows=26624")
 TWO_BLOCKS = ("model.boom=2", "model.width=256", "model.blocks=2")
 PRE = ("model.norm=pre", "model.final_norm=true")
 NARROW = ("model.width=128", "model.inner=512")
+WIDER = ("model.width=192", "model.inner=768")
+LINEAR = ("schedule.kind=linear", "schedule.floor=0.0")
 PLAIN = ("model.intermediate_losses=false", "model.second_target=false")
 CONTEXT_64 = ("model.context=64", "batches.segment=64", "batches.streams=16", "evaluate.protocol=sliding-16")
 CONTEXT_128 = ("model.context=128", "batches.segment=128", "evaluate.protocol=sliding-32")
 XL_TRIALS: dict[str, tuple[str, ...]] = {
     "base": (),
-    "base, another seed": ("seed=2",),
     "norms before": PRE,
     "norms before, width 128": (*PRE, *NARROW),
     "lr 1e-3": ("optimiser.lr=0.001",),
@@ -186,33 +188,66 @@ XL_TRIALS: dict[str, tuple[str, ...]] = {
     "width 128": NARROW,
     "streams 4": ("batches.streams=4",),
     "layers 2": ("model.layers=2",),
-    "width 128, lr 3e-3": (*NARROW, "optimiser.lr=0.003"),
     "width 128, layers 2": (*NARROW, "model.layers=2"),
-    "width 128, layers 2, segment 64, window 128": (
-        *NARROW,
-        "model.layers=2",
-        "batches.segment=64",
-        "model.window=128",
-    ),
-    "width 128, window 128": (*NARROW, "model.window=128"),
     "width 128, segment 64": (*NARROW, "batches.segment=64"),
-    "width 128, window 64, segment 64": (*NARROW, "batches.segment=64", "model.window=64"),
-    "width 128, heads 2": (*NARROW, "model.heads=2"),
-    "width 128, clip 1": (*NARROW, "optimiser.clip=1.0"),
     "width 128, weights begin at 0.05": (*NARROW, "model.init_std=0.05"),
     "width 128, weights begin at 0.09": (*NARROW, "model.init_std=0.09"),
     "width 128, weights begin at 0.09, layers 2": (*NARROW, "model.init_std=0.09", "model.layers=2"),
     "width 128, weights begin at 0.09, lr 4e-3": (*NARROW, "model.init_std=0.09", "optimiser.lr=0.004"),
-    "weights begin at 0.07": ("model.init_std=0.07",),
-    "width 128, beta2 0.95": (*NARROW, "optimiser.betas=[0.9, 0.95]"),
-    "width 96, inner 384": ("model.width=96", "model.inner=384"),
+}
+XL_DESK = (*NARROW, "model.init_std=0.09")
+XL_NEXT: dict[str, tuple[str, ...]] = {
+    "another seed": ("seed=2",),
+    "norms before, lr 4e-3": (*PRE, "optimiser.lr=0.004"),
+    "layers 2, width 192": ("model.layers=2", *WIDER, "model.init_std=0.07"),
+    "lr 3e-3, warm-up 10 %": ("optimiser.lr=0.003", "schedule.warmup=0.1"),
+    "layers 2, inner 1,024": ("model.layers=2", "model.inner=1024"),
+    "window 128": ("model.window=128",),
+    "norms before, layers 2, lr 6e-3": (*PRE, "model.layers=2", "optimiser.lr=0.006"),
+    "layers 2, lr 3e-3": ("model.layers=2", "optimiser.lr=0.003"),
+    "16 × 64, window 128, lr 3e-3": (
+        "batches.streams=16",
+        "batches.segment=64",
+        "model.window=128",
+        "optimiser.lr=0.003",
+    ),
+    "heads 2": ("model.heads=2",),
+    "clip 1": ("optimiser.clip=1.0",),
+    "beta2 0.999": ("optimiser.betas=[0.9, 0.999]",),
+    "norms before, layers 2, width 192, lr 3e-3": (
+        *PRE,
+        *WIDER,
+        "model.init_std=0.07",
+        "model.layers=2",
+        "optimiser.lr=0.003",
+    ),
+    "layers 2, window 128, width 160": (
+        "model.layers=2",
+        "model.window=128",
+        "model.width=160",
+        "model.inner=640",
+        "model.init_std=0.08",
+    ),
+    "u and v of every layer": ("model.shared_biases=false",),
+    "weights begin at 0.125": ("model.init_std=0.125",),
+    "linear to 0": LINEAR,
+    "layers 2, window 512": ("model.layers=2", "model.window=512"),
+    "heads 8": ("model.heads=8",),
+    "weight decay 0.1": ("optimiser.weight_decay=0.1",),
+    "streams 4, lr 1.5e-3": ("batches.streams=4", "optimiser.lr=0.0015"),
+    "layers 4, width 96": ("model.layers=4", "model.width=96", "model.inner=384", "model.init_std=0.1"),
+    "layers 2, width 256, inner 512, lr 1.5e-3": (
+        "model.layers=2",
+        "model.width=256",
+        "model.init_std=0.06",
+        "optimiser.lr=0.0015",
+    ),
+    "4 × 256": ("batches.streams=4", "batches.segment=256"),
+    "beta2 0.95, warm-up 2 %": ("optimiser.betas=[0.9, 0.95]", "schedule.warmup=0.02"),
 }
 CHAR_TRIALS: dict[str, tuple[str, ...]] = {
     "base": (),
-    "base, another seed": ("seed=2",),
     "no auxiliary losses": PLAIN,
-    "no losses of lower layers": ("model.intermediate_losses=false",),
-    "no second target": ("model.second_target=false",),
     "lr 2e-3": ("optimiser.lr=0.002",),
     "lr 4e-3": ("optimiser.lr=0.004",),
     "layers 2": ("model.layers=2",),
@@ -223,17 +258,37 @@ CHAR_TRIALS: dict[str, tuple[str, ...]] = {
     "no auxiliary losses, lr 4e-3": (*PLAIN, "optimiser.lr=0.004"),
     "context 128, lr 4e-3": (*CONTEXT_128, "optimiser.lr=0.004"),
     "context 128, width 128, lr 4e-3": (*CONTEXT_128, *NARROW, "optimiser.lr=0.004"),
-    "context 128, lr 4e-3, no auxiliary losses": (*CONTEXT_128, *PLAIN, "optimiser.lr=0.004"),
-    "context 128, lr 4e-3, clip 1": (*CONTEXT_128, "optimiser.lr=0.004", "optimiser.clip=1.0"),
-    "context 128, lr 4e-3, layers 4": (*CONTEXT_128, "optimiser.lr=0.004", "model.layers=4"),
-    "context 128, lr 8e-3": (*CONTEXT_128, "optimiser.lr=0.008"),
     "context 64, lr 4e-3": (*CONTEXT_64, "optimiser.lr=0.004"),
     "context 64, lr 8e-3": (*CONTEXT_64, "optimiser.lr=0.008"),
-    "context 64, lr 4e-3, no auxiliary losses": (*CONTEXT_64, *PLAIN, "optimiser.lr=0.004"),
-    "context 64, lr 4e-3, layers 2": (*CONTEXT_64, "optimiser.lr=0.004", "model.layers=2"),
     "context 64, width 128, lr 4e-3": (*CONTEXT_64, *NARROW, "optimiser.lr=0.004"),
 }
-XL_LONGER = ("width 128, weights begin at 0.09", "weights begin at 0.07")
+CHAR_DESK = (*CONTEXT_64, *NARROW, "optimiser.lr=0.004")
+CHAR_NEXT: dict[str, tuple[str, ...]] = {
+    "no auxiliary losses": PLAIN,
+    "no losses of lower layers": ("model.intermediate_losses=false",),
+    "no second target": ("model.second_target=false",),
+    "no auxiliary losses, context 128": (*PLAIN, *CONTEXT_128, "batches.streams=8"),
+    "no auxiliary losses, width 192, lr 3e-3": (*PLAIN, *WIDER, "optimiser.lr=0.003"),
+    "no auxiliary losses, layers 4": (*PLAIN, "model.layers=4"),
+    "lr 6e-3, warm-up 10 %": ("optimiser.lr=0.006", "schedule.warmup=0.1"),
+    "lr 3e-3": ("optimiser.lr=0.003",),
+    "layers 2, inner 1,024": ("model.layers=2", "model.inner=1024"),
+    "streams 8, lr 3e-3": ("batches.streams=8", "optimiser.lr=0.003"),
+    "clip 1": ("optimiser.clip=1.0",),
+    "heads 4": ("model.heads=4",),
+    "beta2 0.999": ("optimiser.betas=[0.9, 0.999]",),
+    "layers 2, width 192, lr 3e-3": ("model.layers=2", *WIDER, "optimiser.lr=0.003"),
+    "context 96": ("model.context=96", "batches.segment=96", "batches.streams=11", "evaluate.protocol=sliding-24"),
+    "mean over layers": ("model.layer_reduction=mean",),
+    "context 32": ("model.context=32", "batches.segment=32", "batches.streams=32", "evaluate.protocol=sliding-8"),
+    "streams 32, lr 6e-3": ("batches.streams=32", "optimiser.lr=0.006"),
+    "embedding times √D, tables begin at 0.02": ("model.embedding_scaled=true", "model.init_std=0.02"),
+    "tables begin at 0.02": ("model.init_std=0.02",),
+    "linear to 0": LINEAR,
+    "weight decay 0.1": ("optimiser.weight_decay=0.1",),
+    "norms after, no auxiliary losses, lr 1.5e-3": (*PLAIN, "model.norm=post", "optimiser.lr=0.0015"),
+    "beta2 0.95, warm-up 2 %": ("optimiser.betas=[0.9, 0.95]", "schedule.warmup=0.02"),
+}
 CHAR_LONGER = ("context 64, width 128, lr 4e-3", "context 128, width 128, lr 4e-3")
 TRIALS = (
     Trial("base"),
@@ -285,8 +340,9 @@ TRIALS = (
     Trial("n-grams, 26,624 rows, width 128, boom 2, lr 3e-3", (*NARROWEST_NGRAMS, "model.boom=2")),
     Trial("segment 192", ("batches.segment=192",)),
     Trial("streams 6", ("batches.streams=6",)),
-    *(Trial(f"xl: {name}", settings, model="transformer-xl") for name, settings in XL_TRIALS.items()),
-    *(Trial(f"char: {name}", settings, model="char-transformer") for name, settings in CHAR_TRIALS.items()),
-    *(Trial(f"xl: {name}", XL_TRIALS[name], budget=8_000, model="transformer-xl") for name in XL_LONGER),
-    *(Trial(f"char: {name}", CHAR_TRIALS[name], budget=8_000, model="char-transformer") for name in CHAR_LONGER),
+    *(Trial(f"xl: {name}", settings, model=XL) for name, settings in XL_TRIALS.items()),
+    *(Trial(f"xl, desk: {name}", (*XL_DESK, *settings), model=XL) for name, settings in XL_NEXT.items()),
+    *(Trial(f"char: {name}", settings, model=CHAR) for name, settings in CHAR_TRIALS.items()),
+    *(Trial(f"char, desk: {name}", (*CHAR_DESK, *settings), model=CHAR) for name, settings in CHAR_NEXT.items()),
+    *(Trial(f"char: {name}", CHAR_TRIALS[name], budget=8_000, model=CHAR) for name in CHAR_LONGER),
 )

@@ -72,7 +72,7 @@ def _shifted(by_distance: Tensor) -> Tensor:
     """The same memory by key: … × T × (S + 1) to … × T × S."""
     length, keys = by_distance.shape[-2], by_distance.shape[-1] - 1
     first = length - 1
-    return by_distance.flatten(-2)[..., first : first + length * keys].unflatten(-1, (length, keys))
+    return by_distance.flatten(-2)[..., first : first + length * keys].view(*by_distance.shape[:-1], keys)
 
 
 def _weights(content: Tensor, place: Tensor, keys: Tensor, rows: Tensor, hide: Tensor | None) -> Tensor:

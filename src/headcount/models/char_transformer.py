@@ -3,7 +3,7 @@ Deeper Self-Attention").
 
 n layers over a byte embedding E; layer l has a table of positions P_l of its own, added to what it is given:
 
-    x₀ = E[bytes]                  x ← x_(l-1) + P_l[0 … T-1]
+    x₀ = E[bytes], perhaps times √D         x ← x_(l-1) + P_l[0 … T-1]
     post:   h = LN(x + Attention(x))        x_l = LN(h + FFN(h))
     pre:    h = x + Attention(LN(x))        x_l = h + FFN(LN(h))        no norm after the last layer
     FFN(z) = W₂·relu(W₁·z + b₁) + b₂        Attention without biases, causal, within the window
@@ -18,6 +18,7 @@ recipes/paper and docs/models.md.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, cast
@@ -48,6 +49,8 @@ class CharTransformerConfig:
     inner: Annotated[int, Field(ge=1, le=1_048_576, description="of the feed-forward layers")] = 2048
     context: Annotated[int, Field(ge=1, le=65_536, description="positions; a new window begins when it is full")] = 512
     norm: Annotated[Norm, Field(description="norms after every sum, or before every sub-layer")] = "pre"
+    embedding_scaled: Annotated[bool, Field(description="√width times the embedding")] = False
+    init_std: Annotated[float | None, Field(gt=0, description="of tables, classifiers; 1/√width by default")] = None
     dropout: Annotated[float, Field(ge=0, lt=1, description="of attention's weights and of ReLU's outputs")] = 0.0
     every_position: Annotated[bool, Field(description="learn from all positions, not from the last alone")] = True
     intermediate_losses: Annotated[bool, Field(description="layer l predicts too, until l/2n of training")] = True
@@ -128,7 +131,7 @@ class CharTransformer(Model):
         """By the name of their part of the objective: training alone needs them."""
         tables = [self.embedding.weight, *(layer.positions for layer in self.layers)]
         for table in (*tables, self.head.weight, *(classifier.weight for classifier in self.auxiliary.values())):
-            nn.init.normal_(cast(Tensor, table), std=config.width**-0.5)
+            nn.init.normal_(cast(Tensor, table), std=config.init_std or config.width**-0.5)
 
     @property
     def heads(self) -> int:
@@ -165,7 +168,7 @@ class CharTransformer(Model):
             memories: Sequence[Memory | None] = state.layers
             if full and not state.rows:
                 memories = [None] * len(state.layers)
-            x, after = self.embedding(tokens[:, begin:end]), []
+            x, after = self._embed(tokens[:, begin:end]), []
             for number, memory in enumerate(memories):
                 x, memory = through(number, x, memory, begin)
                 after.append(memory)
@@ -175,11 +178,16 @@ class CharTransformer(Model):
             begin = end
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1), state
 
+    def _embed(self, tokens: Tensor) -> Tensor:
+        """B × T bytes to B × T × D."""
+        x: Tensor = self.embedding(tokens)
+        return x * math.sqrt(self.config.width) if self.config.embedding_scaled else x
+
     def tail(self, tokens: Tensor, state: CharTransformerState, rows: int) -> Tensor:
         """As everywhere; of one new window the last layer computes the rows that are asked for, and no others."""
         if state.rows or tokens.shape[1] > state.layers[0].window:
             return super().tail(tokens, state, rows)
-        x = self.embedding(tokens)
+        x = self._embed(tokens)
         *below, last = self.layers
         for layer in below:
             x, _ = layer(x, None)
