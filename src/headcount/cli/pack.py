@@ -21,5 +21,5 @@ def pack(
     """Put the finished model into one safetensors file, which every command takes in place of a run."""
     from headcount.use.load import load
 
-    load(source, checkpoint=checkpoint, device="cpu").save(output)
-    print(f"{output}: {output.stat().st_size:,} bytes", file=sys.stderr)
+    size = load(source, checkpoint=checkpoint, device="cpu").save(output)
+    print(f"{output}: {size:,} bytes", file=sys.stderr)

@@ -149,10 +149,10 @@ class LanguageModel:
         written = islice(write(self.model, bytes(prompt), Sampling(**how), self.tokens), length)
         return written if stream else bytes(written)
 
-    def save(self, path: str | Path) -> None:
-        """Pack the model into one file that `load` and every command take."""
+    def save(self, path: str | Path) -> int:
+        """Pack the model into one file that `load` and every command take; its size in bytes."""
         about = {"kind": self.kind, "tokens": kinds.described(self.tokens), "facts": self.facts}
-        pack.write(Path(path), self.model, about)
+        return pack.write(Path(path), self.model, about)
 
     def require_bytes(self, what: str) -> None:
         """Refuse what is only defined for models of bytes."""
