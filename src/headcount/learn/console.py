@@ -8,6 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from headcount.counted import counted
 from headcount.learn.device import memory_in_use
 from headcount.learn.events import Event
 
@@ -60,7 +61,7 @@ class ConsoleSink:
         elif kind == "evaluated":
             self.say(
                 f"step {event['step']:,}: {event['bits_per_byte']:.4f} bits per byte on held-out text "
-                f"({event['protocol']['name']}, {event['bytes']:,} bytes)"
+                f"({event['protocol']['name']}, {counted(event['bytes'], 'byte')})"
             )
         elif kind == "skipped":
             self.say(f"step {event['step']:,} skipped: a loss or gradient is not finite ({event['in_row']} in a row)")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headcount.counted import counted
 from headcount.measure.protocols import Measurement
 
 
@@ -58,16 +59,16 @@ class Figure:
         window = f", window {protocol['window']:,} ({protocol['window_rule']})" if protocol["window"] else ""
         for name in ("clamp", "stride", "restarts_after"):
             window += f", {name.replace('_', ' ')} {protocol[name]:,}" if protocol.get(name) else ""
-        left_out = f", {protocol['not_scored']:,} bytes not scored" if protocol["not_scored"] else ""
+        left_out = f", {counted(protocol['not_scored'], 'byte')} not scored" if protocol["not_scored"] else ""
         scored, kind = self.tokens["scored"], self.tokens["kind"]
         read = ""
         if kind != "bytes":
             perplexity = f"perplexity {math.exp(self.nats / scored):,.2f}" if scored else "nothing"
-            read = f" · {scored:,} tokens ({kind}, {self.tokens['vocabulary']:,} symbols): {perplexity}"
+            read = f" · {counted(scored, 'token')} ({kind}, {self.tokens['vocabulary']:,} symbols): {perplexity}"
             read += "" if self.tokens["exact"] else "; the text cannot be restored from them"
         step = "" if model["step"] is None else f" step {model['step']:,}"
         return (
             f"{self.value:.4f} {self.unit} · {protocol['name']}: {streams}, segments of {protocol['segment']:,}, "
-            f"state {protocol['state']}{window}{left_out} · {corpus['name']} {corpus['split']}, {self.bytes:,} bytes, "
-            f"sha256 {corpus['sha256'][:12]}{read} · {model['kind']}{step}, weights {model['sha256'][:12]}"
+            f"state {protocol['state']}{window}{left_out} · {corpus['name']} {corpus['split']}, "
+            f"{counted(self.bytes, 'byte')}, sha256 {corpus['sha256'][:12]}{read} · {model['kind']}{step}, weights {model['sha256'][:12]}"
         )
