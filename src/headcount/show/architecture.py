@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headcount.counted import counted
 from headcount.models.contract import Part
 from headcount.show.page import escape
 
@@ -13,15 +14,15 @@ COLOURS = {"LSTM": 0, "attention": 1, "Boom": 2, "feed-forward": 2, "positions":
 """By a part's name up to its first comma."""
 
 
-def drawing(parts: Sequence[Part]) -> str:
-    """Inline SVG; blocks that repeat are drawn once, with how often they stand there."""
+def drawing(parts: Sequence[Part], unit: str = "byte") -> str:
+    """Inline SVG; blocks that repeat are drawn once, with how often they stand there. `unit`: what a step reads."""
     layers = _folded(parts)
     widest = max(max(part.sizes) for part, _ in layers)
     height = len(layers) * (ROW + GAP) + 30
     drawn = []
     for row, (part, times) in enumerate(layers):
         bottom = height - 20 - row * (ROW + GAP)
-        drawn.append(_layer(part, times, bottom, widest))
+        drawn.append(_layer(part, times, bottom, widest, unit))
     return (
         f'<svg class="plot" viewBox="0 0 {WIDTH} {height}" role="group" aria-label="the layers of the model">'
         f"{''.join(drawn)}</svg>"
@@ -46,7 +47,7 @@ def _folded(parts: Sequence[Part]) -> list[tuple[Part, int]]:
     return [(part, times) for block, times in folded for part in block]
 
 
-def _layer(part: Part, times: int, bottom: float, widest: int) -> str:
+def _layer(part: Part, times: int, bottom: float, widest: int, unit: str) -> str:
     """A box whose outline follows the widths from input to output, and what is to be said beside it."""
     half = [max(NARROWEST, WIDEST * size / widest) / 2 for size in part.sizes]
     heights = [bottom - ROW * i / (len(half) - 1) for i in range(len(half))]
@@ -56,7 +57,7 @@ def _layer(part: Part, times: int, bottom: float, widest: int) -> str:
     middle = bottom - ROW / 2
     notes = " → ".join(f"{size:,}" for size in part.sizes) + (f" · {times} times" if times > 1 else "")
     carried = f"carries {part.state:,} numbers" if part.state else ""
-    looks = f"looks back over {part.looks_back:,} bytes" if part.looks_back else ""
+    looks = f"looks back over {counted(part.looks_back, unit)}" if part.looks_back else ""
     beside = [line for line in (looks, carried) if line]
     top = middle + 5 - 8.5 * len(beside)
     lines = "".join(

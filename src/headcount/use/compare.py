@@ -91,8 +91,10 @@ def _newest(run: Run) -> dict[Key, dict[str, Any]]:
 def _measured_on(figure: dict[str, Any] | None) -> str:
     if figure is None:
         return "nothing yet"
-    corpus = figure["corpus"]
-    return f"{corpus['name']} {corpus['split']}, {counted(figure['bytes'], 'byte')}, sha256 {corpus['sha256'][:12]}"
+    corpus, lossy = figure["corpus"], "" if figure["tokens"]["exact"] else "; not lossless"
+    return (
+        f"{corpus['name']} {corpus['split']}, {counted(figure['bytes'], 'byte')}, sha256 {corpus['sha256'][:12]}{lossy}"
+    )
 
 
 def _difference(one: dict[str, Any], other: dict[str, Any] | None) -> str:
