@@ -132,6 +132,24 @@ def test_inspect_writes_its_pages(trained, tmp_path, capsys):
     assert run(["inspect", "attention", one, text, "--limit", "0"]) == 2
 
 
+def test_a_text_in_which_no_unit_follows_anything_is_a_sentence(trained, tmp_path, capsys):
+    (tmp_path / "one").write_bytes(b"x")
+    made = tmp_path / "n.html"
+    assert run(["inspect", "neurons", str(trained / "one"), str(tmp_path / "one"), "-o", str(made)]) == 0
+    assert "No unit follows anything here" in made.read_text() and "<select" not in made.read_text()
+    assert ">1 byte<" in made.read_text()
+
+
+def test_the_report_of_words_looks_back_over_tokens(trained, tmp_path, capsys):
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    recipe = (trained / "one" / "recipe.toml").read_text()
+    for kind, unit in (("bytes", "bytes"), ("words", "tokens")):
+        (begun / "recipe.toml").write_text(recipe.replace('kind = "bytes"', f'kind = "{kind}"'))
+        assert run(["report", str(begun)]) == 0
+        assert f"looks back over 256 {unit}" in (begun / "report.html").read_text()
+
+
 def test_a_page_of_many_heads_holds_the_text_once(trained, tmp_path, capsys):
     made = tmp_path / "a.html"
     many, text = str(trained / "many"), str(trained / "my.txt")
@@ -210,6 +228,7 @@ def test_equal_blocks_are_drawn_once():
     block = [Part("LSTM", (8, 8), i) for i in range(12)]
     made = drawing([Part("embedding", (256, 8)), *block, Part("LSTM", (8, 8), 12, looks_back=5)])
     assert made.count("<polygon") == 3 and "12 times" in made and "looks back over 5 bytes" in made
+    assert "looks back over 5 tokens" in drawing([Part("attention", (8, 8), 0, looks_back=5)], "token")
 
 
 def test_page_and_table_escape():

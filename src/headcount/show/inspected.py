@@ -103,7 +103,7 @@ def neurons_page(lm: LanguageModel, text: bytes, units: list[Unit]) -> str:
     """The text tinted by one unit, and a choice of units by what they follow."""
     if not units:
         nothing = (
-            "<p>No unit follows any of the features here: the text is too short or too even for them to change.</p>"
+            "<p>No unit follows anything here: the text is too short, or too even, for its features to change.</p>"
         )
         return page(f"Neurons of {lm.path}", [Section("One unit over the text", counted(len(text), "byte"), nothing)])
     options = "".join(
