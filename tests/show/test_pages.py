@@ -222,6 +222,10 @@ def test_what_was_measured_is_never_cut_off_at_the_top():
     points = [(i, 50.0 if i == 1 else 1.0) for i in range(1, 101)]
     marked, thin = (line_chart([Line("x", points, 0, marked=m)], "steps", "bits") for m in (True, False))
     assert ">50<" in marked and ">50<" not in thin
+    # It comes from above, and is cut off by a box, not led along the upper edge.
+    inner = re.search(r'<svg x="108" y="14"[^>]*><polyline class="line c0 thin" points="([^"]*)"/></svg>', thin)
+    heights = [float(point.split(",")[1]) for point in inner[1].split()]
+    assert heights[0] < -1_000 and min(heights[1:]) >= 14 and "<svg x=" not in marked
 
 
 def test_equal_blocks_are_drawn_once():
@@ -236,3 +240,5 @@ def test_page_and_table_escape():
     made = page("<t>", [Section("<a>", "", table([("<b>", "1")], ("x", "<y>"), (1,)))], data)
     assert "<t>" not in made and "<a>" not in made and "<b>" not in made.replace("<body>", "") and "<y>" not in made
     assert data_of(made) == data and "<!--" not in made
+    cards = table([("a", "<1>")], ("x", "<y>"), (1,), cards=True)
+    assert '<td data-name="x">a</td><td class=number data-name="&lt;y&gt;">&lt;1&gt;</td>' in cards
