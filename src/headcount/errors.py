@@ -44,10 +44,10 @@ class Interrupted(HeadcountError):  # noqa: N818 (not an error: the run is saved
         self.exit_code = 128 + signal_number
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A half-sentence that suggests what `word` was meant to be, or lists what there is."""
+def nearest(word: str, known: Iterable[str], inside: str = "") -> str:
+    """A half-sentence that suggests what `word` was meant to be, or lists what there is `inside` a folder."""
     names = sorted(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     if close:
-        return f"did you mean {close[0]!r}?"
-    return f"there is: {', '.join(names)}" if names else "there is none"
+        return f"did you mean {inside + close[0]!r}?"
+    return f"there is: {', '.join(inside + name for name in names)}" if names else "there is none"

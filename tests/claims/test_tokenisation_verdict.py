@@ -8,6 +8,17 @@ import pytest
 from headcount.claims.tokenisation_verdict import first_letter, group, standard_error, verdict
 
 
+def guessed():
+    own = {"first": 0.1, "first_piece": 0.5, "within": 0.9, "guesses": 20.0, "summed": 22.0, "multiplied": 99.0}
+    return {
+        "words": 50,
+        "pieces": 3.0,
+        "without": {"first": 0.2, "within": 0.5, "guesses": 50.0},
+        "with": own,
+        "saved": {"guesses": 30.0, "error": 3.0},
+    }
+
+
 def made(name, budget, *, apart=0.0, error=0.01):
     kind = name.split()[0]
     return {
@@ -38,20 +49,7 @@ def made(name, budget, *, apart=0.0, error=0.01):
             "error": 0.1,
             "drawn_error": 0.01,
         },
-        "guesses": {
-            "words": 50,
-            "pieces": 3.0,
-            "without": {"first": 0.2, "within": 0.5, "guesses": 50.0},
-            "with": {
-                "first": 0.1,
-                "first_piece": 0.5,
-                "within": 0.9,
-                "guesses": 20.0,
-                "summed": 22.0,
-                "multiplied": 99.0,
-            },
-            "saved": {"guesses": 30.0, "error": 3.0},
-        },
+        "guesses": guessed(),
         "spellings": {
             "cases": [{"written": "organise", "stem": 9.0, "choice": 1.0, "other": 9.0} for _ in range(2)],
             "stem": 9.0,

@@ -1,4 +1,8 @@
-"""TensorBoard's event files: what is written, what a resumed run hides, and that they never cost a run."""
+"""TensorBoard's event files: what is written, what a resumed run hides, and that they never cost a run.
+
+The last test needs the package itself (`pip install 'headcount[track]'`) and is skipped without it. It is not among
+the tools of development, since every training of every test would then write event files too.
+"""
 
 import sys
 import types
@@ -72,3 +76,22 @@ def test_a_package_that_is_broken_is_said_and_left_out(installed, tmp_path):
     said = []
     installed.SummaryWriter = lambda *a, **k: (_ for _ in ()).throw(TypeError("descriptors"))
     assert tensorboard.sink_for(tmp_path, 0, said.append) is None and "TypeError" in said[0]
+
+
+@pytest.mark.filterwarnings("default")  # the package's own are not ours to mend
+def test_the_real_package_reads_what_we_write(tmp_path):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    for done, steps, value in ((0, (1, 2, 3), 4.0), (2, (3, 4), 2.0)):  # resumed at step 2: step 3 comes again
+        sink = tensorboard.sink_for(tmp_path, done, pytest.fail)
+        for step in steps:
+            sink({"event": "step", "step": step, "bits_per_byte": value, "lr": 0.5, "gradient_norm": 1.0})
+        sink({"event": "evaluated", "step": steps[-1], "bits_per_byte": value / 2})
+        sink({"event": "sampled", "step": steps[-1], "text": "written"})
+        sink({"event": "finished", "at": steps[-1]})
+        sink.writer.close()
+    found = accumulator.EventAccumulator(str(tmp_path)).Reload()
+    learnt = [(e.step, e.value) for e in found.Scalars("training/bits_per_byte")]
+    assert learnt == [(1, 4.0), (2, 4.0), (3, 2.0), (4, 2.0)]
+    assert [(e.step, e.value) for e in found.Scalars("validation/bits_per_byte")] == [(4, 1.0)]
+    assert {"training/lr", "training/gradient_norm"} <= set(found.Tags()["scalars"])
+    assert found.Tags()["tensors"] == ["sample/text_summary"]

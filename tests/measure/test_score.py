@@ -101,5 +101,13 @@ def test_a_figure_is_never_printed_without_its_protocol(model):
     assert figure.to_dict()["protocol"]["window"] == 30
 
 
+def test_a_model_without_a_head_has_no_window():
+    config = {"width": 8, "blocks": 1, "window": 30}
+    for attention, window, rule in (((), None, None), ((0,), 30, "exact")):
+        model = ShaRnn(ShaRnnConfig(**config, attention=attention))
+        protocol = measure(model, as_bytes(text(200)), EvaluateTable(protocol="carried")).protocol
+        assert (protocol["window"], protocol["window_rule"]) == (window, rule)
+
+
 def test_every_protocol_is_described():
     assert all(protocol.about for protocol in PROTOCOLS.values())

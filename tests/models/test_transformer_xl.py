@@ -1,7 +1,5 @@
 """Transformer-XL: its variants against loops, its memory, its options, its published sizes."""
 
-import math
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -9,6 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from headcount.layers import dropout as dropouts
 from headcount.models import transformer_xl as module
 from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
+from tests.models.plain_positions import written_out
 
 SMALL = {"vocabulary": 30, "width": 8, "layers": 2, "heads": 2, "inner": 12, "window": 6, "init_std": 0.3}
 LENGTHS = (3, 1, 7, 2, 5)
@@ -21,41 +20,6 @@ def build(**changes):
 
 def tokens(batch=2, length=18):
     return torch.randint(0, 30, (batch, length), generator=torch.Generator().manual_seed(1))
-
-
-def norm(module, x):
-    return torch.nn.functional.layer_norm(x, x.shape[-1:], module.weight, module.bias, module.eps)
-
-
-def written_out(model, row):
-    """Hidden vectors of one stream, pair by pair, for absolute positions and Shaw's; everything in one window."""
-    config = model.config
-    h = model.head.weight[row] * math.sqrt(config.width)
-    if config.positions == "sinusoid":
-        for t in range(len(row)):
-            angles = t * model.frequencies
-            h[t] = h[t] + torch.cat([angles.sin(), angles.cos()])
-    for n, layer in enumerate(model.layers):
-        attention = layer.attention
-        if config.positions == "learned":
-            h = h + model.places[n, : len(row)]
-        q = attention.query(h).view(len(row), config.heads, config.d)
-        k, v = attention.key_value(h).view(len(row), 2, config.heads, config.d).unbind(1)
-        mixed = torch.zeros_like(q)
-        for i in range(len(row)):
-            for head in range(config.heads):
-                first = max(0, i - config.window + 1)
-                scores = []
-                for j in range(first, i + 1):
-                    score = q[i, head] @ k[j, head]
-                    if config.positions == "shaw":
-                        score = score + attention.content_bias[head] @ k[j, head]
-                        score = score + q[i, head] @ attention.table[i - j, head] + attention.table_bias[i - j, head]
-                    scores.append(score / math.sqrt(config.d))
-                mixed[i, head] = torch.softmax(torch.stack(scores), 0) @ v[first : i + 1, head]
-        h = norm(layer.attention_norm, h + attention.out(mixed.flatten(1)))
-        h = norm(layer.feed_norm, h + layer.down(torch.relu(layer.up(h))))
-    return h
 
 
 @torch.no_grad()

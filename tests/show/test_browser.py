@@ -10,6 +10,7 @@ import pytest
 
 from headcount.cli import run
 
+PAGES = ["report", "attention", "heads", "neurons", "scored", "difference", "compare", "context", "nothing"]
 webdriver = pytest.importorskip("selenium.webdriver")
 By = pytest.importorskip("selenium.webdriver.common.by").By
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
@@ -29,6 +30,10 @@ def folder(trained):
     assert run(["score", one, short, "--html", "-o", f"{one}/scored.html"]) == 0
     assert run(["score", one, short, "--html", "--against", two, "-o", f"{one}/difference.html"]) == 0
     assert run(["compare", one, two, "-o", f"{one}/compare.html"]) == 0
+    curve = ["--curve", "context", "--most", "128", "--positions", "32"]
+    assert run(["evaluate", one, two, *curve, "-o", f"{one}/context.html"]) == 0
+    (trained / "x.txt").write_bytes(b"x")
+    assert run(["inspect", "neurons", one, str(trained / "x.txt"), "-o", f"{one}/nothing.html"]) == 0
     return trained / "one"
 
 
@@ -42,6 +47,27 @@ def browser():
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     yield driver
     driver.quit()
+
+
+@pytest.fixture
+def phone(browser):
+    """A narrow screen."""
+    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    yield browser
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.fixture
+def paper(browser):
+    """A4 between its margins, for somebody whose screen is dark."""
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": dark})
+    metrics = {"width": 705, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    yield browser
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
 
 
 def opened(browser, page):
@@ -149,17 +175,14 @@ def test_another_head_shows_where_it_looked_at_the_same_byte(browser, folder):
     assert seen()[2] != before[2] and "layer 1, head 1 read" in seen()[2]
 
 
-def test_what_a_head_read_is_seen_beside_the_text_on_a_phone(browser, folder):
-    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-    opened(browser, folder / "heads.html")
+def test_what_a_head_read_is_seen_beside_the_text_on_a_phone(phone, folder):
+    browser = opened(phone, folder / "heads.html")
     click(browser, every(browser, ".looking b[data-at]")[100])
     uncovered = """return [...arguments].every((part) => {
         const box = part.getBoundingClientRect(), [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
         return part.contains(document.elementFromPoint(x, y));
     })"""
     assert browser.execute_script(uncovered, *(one(browser, f".looking {s}") for s in (".ruler", ".places", "b.on")))
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_another_unit_tints_the_text_otherwise(browser, folder):
@@ -175,16 +198,52 @@ def test_another_unit_tints_the_text_otherwise(browser, folder):
     assert tints() != before
 
 
-@pytest.mark.parametrize("page", ["report", "attention", "heads", "neurons", "scored", "difference", "compare"])
-def test_no_page_is_wider_than_a_phone_or_complains(browser, folder, page):
-    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-    opened(browser, folder / f"{page}.html")
+@pytest.mark.parametrize("page", PAGES)
+def test_on_paper_nothing_is_cut_or_dark_and_nothing_asks_to_be_moved(paper, folder, page):
+    opened(paper, folder / f"{page}.html")
+    cut = """return [...document.querySelectorAll("pre, .text, .scroll")]
+        .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 80))"""
+    assert paper.execute_script(cut) == []
+    assert "slider" not in one(paper, "body").text
+    ground = [p.value_of_css_property("background-color") for p in (*every(paper, "pre, .text"), one(paper, "body"))]
+    assert set(ground) <= {"rgba(243, 242, 237, 1)", "rgba(255, 255, 255, 1)"}
+
+
+@pytest.mark.parametrize("page", ["report", "compare", "context"])
+def test_what_a_plot_says_can_be_read_on_a_phone(phone, folder, page):
+    opened(phone, folder / f"{page}.html")
+    texts = """return [...document.querySelectorAll("svg.plot text")].filter((t) => t.getBoundingClientRect().width)
+        .map((t) => [t.textContent, parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a || 99,
+                     ...["left", "right", "top", "bottom"].map((side) => t.getBoundingClientRect()[side])])"""
+    found = phone.execute_script(texts)
+    assert len(found) > 5 and min(size for _, size, *_ in found) > 11
+    # A line is higher than its letters, by a fifth above and below.
+    boxes = [(said, a, b, c + (d - c) / 5, d - (d - c) / 5) for said, _, a, b, c, d in found]
+    for number, (said, left, right, top, bottom) in enumerate(boxes):
+        for other, *box in boxes[:number]:
+            assert right <= box[0] or box[1] <= left or bottom <= box[2] or box[3] <= top, (said, other)
+
+
+def test_a_comparison_on_a_phone_is_a_list_for_every_run(phone, folder):
+    opened(phone, folder / "compare.html")
+    assert phone.execute_script(
+        'return [...document.querySelectorAll(".scroll")].every((e) => e.scrollWidth <= e.clientWidth)'
+    )
+    cells = every(phone, ".cards td")
+    heights = [cell.size["height"] for cell in cells]
+    assert len(cells) == 18 and not any(th.is_displayed() for th in every(phone, ".cards th"))
+    assert max(heights[1:8]) < 30  # a line each
+    name = "return getComputedStyle(arguments[0], '::before').content"
+    assert phone.execute_script(name, cells[1]) == '"bits per byte"'
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_is_wider_than_a_phone_or_complains(phone, folder, page):
+    browser = opened(phone, folder / f"{page}.html")
     assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     cut = """return [...document.querySelectorAll("svg.plot text")].filter((t) => {
         const text = t.getBoundingClientRect(), box = t.closest("svg").getBoundingClientRect();
         return text.width && (text.left < box.left - 1 || text.right > box.right + 1);
     }).map((t) => t.textContent)"""
     assert browser.execute_script(cut) == []  # what a plot says is not cut off at its edge
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

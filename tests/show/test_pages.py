@@ -132,6 +132,24 @@ def test_inspect_writes_its_pages(trained, tmp_path, capsys):
     assert run(["inspect", "attention", one, text, "--limit", "0"]) == 2
 
 
+def test_a_text_in_which_no_unit_follows_anything_is_a_sentence(trained, tmp_path, capsys):
+    (tmp_path / "one").write_bytes(b"x")
+    made = tmp_path / "n.html"
+    assert run(["inspect", "neurons", str(trained / "one"), str(tmp_path / "one"), "-o", str(made)]) == 0
+    assert "No unit follows anything here" in made.read_text() and "<select" not in made.read_text()
+    assert ">1 byte<" in made.read_text()
+
+
+def test_the_report_of_words_looks_back_over_tokens(trained, tmp_path, capsys):
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    recipe = (trained / "one" / "recipe.toml").read_text()
+    for kind, unit in (("bytes", "bytes"), ("words", "tokens")):
+        (begun / "recipe.toml").write_text(recipe.replace('kind = "bytes"', f'kind = "{kind}"'))
+        assert run(["report", str(begun)]) == 0
+        assert f"looks back over 256 {unit}" in (begun / "report.html").read_text()
+
+
 def test_a_page_of_many_heads_holds_the_text_once(trained, tmp_path, capsys):
     made = tmp_path / "a.html"
     many, text = str(trained / "many"), str(trained / "my.txt")
@@ -204,12 +222,17 @@ def test_what_was_measured_is_never_cut_off_at_the_top():
     points = [(i, 50.0 if i == 1 else 1.0) for i in range(1, 101)]
     marked, thin = (line_chart([Line("x", points, 0, marked=m)], "steps", "bits") for m in (True, False))
     assert ">50<" in marked and ">50<" not in thin
+    # It comes from above, and is cut off by a box, not led along the upper edge.
+    inner = re.search(r'<svg x="108" y="14"[^>]*><polyline class="line c0 thin" points="([^"]*)"/></svg>', thin)
+    heights = [float(point.split(",")[1]) for point in inner[1].split()]
+    assert heights[0] < -1_000 and min(heights[1:]) >= 14 and "<svg x=" not in marked
 
 
 def test_equal_blocks_are_drawn_once():
     block = [Part("LSTM", (8, 8), i) for i in range(12)]
     made = drawing([Part("embedding", (256, 8)), *block, Part("LSTM", (8, 8), 12, looks_back=5)])
     assert made.count("<polygon") == 3 and "12 times" in made and "looks back over 5 bytes" in made
+    assert "looks back over 5 tokens" in drawing([Part("attention", (8, 8), 0, looks_back=5)], "token")
 
 
 def test_page_and_table_escape():
@@ -217,3 +240,5 @@ def test_page_and_table_escape():
     made = page("<t>", [Section("<a>", "", table([("<b>", "1")], ("x", "<y>"), (1,)))], data)
     assert "<t>" not in made and "<a>" not in made and "<b>" not in made.replace("<body>", "") and "<y>" not in made
     assert data_of(made) == data and "<!--" not in made
+    cards = table([("a", "<1>")], ("x", "<y>"), (1,), cards=True)
+    assert '<td data-name="x">a</td><td class=number data-name="&lt;y&gt;">&lt;1&gt;</td>' in cards

@@ -65,8 +65,9 @@ def test_a_run_without_a_figure_and_a_run_named_twice(runs, capsys):
     ranked, without = compare(["short", "long"])
     assert [row.run for row in ranked.rows] == ["short"] and without.rows[0].figure is None
     assert without.differs == "no figure was measured"
-    with pytest.raises(RequestError, match="twice"):
-        compare(["short", "short"])
+    for again in ("short", "short/", "../" + runs.name + "/short", str(runs / "short")):
+        with pytest.raises(RequestError, match="twice"):
+            compare(["short", again])
     capsys.readouterr()
     assert run(["compare", "short", "nowhere"]) == 2
     assert run(["compare"]) == 2

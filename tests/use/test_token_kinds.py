@@ -216,3 +216,51 @@ def test_pages_of_a_run(kind, trained, tmp_path):
     assert command(["score", run, str(text), "--html", "-o", str(tmp_path / "score.html")]) == 0
     assert command(["info", run]) == 0 and command(["compare", run, "--json"]) == 0
     assert "<html" in (tmp_path / "score.html").read_text().lower()
+
+
+@pytest.mark.parametrize("kind", ["bytes", "words-cut", "legacy-txl"])
+def test_score_and_evaluate_agree_and_every_place_says_whether_the_text_can_be_restored(
+    kind, folder, trained, tmp_path, capsys
+):
+    source, part = str(trained(kind).path), tmp_path / "part.txt"
+    part.write_bytes((folder / "my.txt").read_bytes()[4_000:5_000])
+    lossy = kind != "bytes"
+    capsys.readouterr()
+    assert command(["evaluate", source, "--text", str(part), "--json"]) == 0
+    figure = json.loads(capsys.readouterr().out)
+    assert command(["score", source, str(part), "--json"]) == 0
+    said = capsys.readouterr()
+    scored = json.loads(said.out)
+    assert scored["bits_per_byte"] == pytest.approx(figure["value"], rel=1e-5) and scored["unit"] == figure["unit"]
+    assert scored["counted_over"] == figure["bytes"] and len(scored["bits"]) == scored["bytes"] == 1_000
+    assert f"{figure['value']:.4f} {figure['unit']} (carried" in said.err
+    assert ("of them counted" in said.err) == (kind == "legacy-txl")
+    page = tmp_path / "page.html"
+    assert command(["score", source, str(part), "--html", "-o", str(page)]) == 0
+    assert f"{figure['value']:.3f} {figure['unit']}, from an empty state" in page.read_text()
+    assert command(["report", source, "-o", str(page)]) == 0
+    made = page.read_text()
+    assert ("not lossless" in made) == lossy and f"<small>{figure['unit']}</small>" in made
+    for section in ("What surprises it", "Where the bits go"):
+        about = made.partition(f"<h2>{section}</h2>")[2].partition("</p>")[0]
+        assert (" bits per byte, not lossless" in about) == lossy and "bits per byte" in about
+    assert ("training, not lossless" in made) == lossy == ("validation, not lossless" in made)
+    assert ("not lossless" in compare([source])[0].measured_on) == lossy
+
+
+def test_the_difference_of_what_can_be_restored_and_what_cannot_is_no_comparison(folder, trained, tmp_path, capsys):
+    part, page = tmp_path / "part.txt", tmp_path / "page.html"
+    part.write_bytes((folder / "my.txt").read_bytes()[4_000:4_500])
+    for one, other, apart in (("bytes", "legacy-txl", True), ("words-cut", "legacy-txl", False)):
+        arguments = ["score", str(trained(one).path), str(part), "--html", "--against", str(trained(other).path)]
+        capsys.readouterr()
+        assert command([*arguments, "-o", str(page)]) == 0
+        made = page.read_text()
+        assert "bits per byte, not lossless" in made
+        assert ("Not comparable" in made) == apart == ("Not comparable" in capsys.readouterr().err)
+
+
+def test_a_run_says_whether_what_it_learns_from_can_be_restored(trained):
+    for kind in ("bytes", "legacy-txl"):
+        begun = trained(kind).events()[0]
+        assert begun["event"] == "started" and begun["exact"] == (kind == "bytes")

@@ -43,6 +43,9 @@ COMMANDS = {
     "pack": "a finished model in one file",
 }
 
+PAGES = ("score", "inspect", "report", "compare", "evaluate", "probe")
+"""Commands that write a page, which `-o -` sends to standard output."""
+
 OUT_OF_MEMORY = "out of memory: lower batches.streams, batches.segment, model.width or the window"
 
 app = App(
@@ -94,7 +97,7 @@ def _name_streams(arguments: Sequence[str]) -> list[str]:
         before = named[place - 1] if place else ""
         if argument != "-":
             continue
-        if before in ("-o", "--output") and named[0] in ("score", "inspect", "report"):
+        if before in ("-o", "--output") and named[0] in PAGES:
             named[place] = STANDARD_OUTPUT
         elif named[0] in ("train", "generate", "score", "inspect"):
             is_value = before.startswith("--") and before not in ("--json", "--html")

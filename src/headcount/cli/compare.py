@@ -21,19 +21,20 @@ def compare(
 
     The page is compare.html; with --json there is one only if --output names it.
     """
-    from headcount.cli.pages import aligned, put_beside
+    from headcount.cli.pages import aligned, beside, put_beside, refuse_both
     from headcount.errors import RequestError
     from headcount.show.compared import COLUMNS, cells, compared_page
     from headcount.use.compare import compare as grouped
 
     if not runs:
         raise RequestError("name the runs to compare")
+    refuse_both(output, json)
     groups = grouped(runs)
     if json:
         print(jsons.dumps([asdict(group) for group in groups]))
     else:
         for group in groups:
             title = f"Not comparable with these: {group.differs}" if group.differs else "Comparable, best first"
-            print(f"{title}\nmeasured on {group.measured_on}\n")
-            print(aligned([list(COLUMNS), *(cells(row) for row in group.rows)], left=(0, len(COLUMNS) - 1)) + "\n")
+            table = aligned([list(COLUMNS), *(cells(row) for row in group.rows)], left=(0, len(COLUMNS) - 1))
+            print(f"{title}\nmeasured on {group.measured_on}\n\n{table}\n", file=beside(output))
     put_beside(lambda: compared_page(groups), output or (None if json else Path("compare.html")))

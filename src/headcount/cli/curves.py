@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 def put_curves(curves: Curves, output: Path | None, json: bool) -> None:
     """A table, or JSON; and a page named after the axis, with JSON only if it was named."""
-    from headcount.cli.pages import aligned, put_beside
+    from headcount.cli.pages import aligned, beside, put_beside
     from headcount.show.contexts import columns, curves_page, marks, rows
 
     if json:
         print(jsons.dumps(curves.to_dict(), allow_nan=False))
     else:
-        print(f"{curves.unit} by {curves.along} · {curves.about}\n")
-        print(aligned([columns(curves), *rows(curves)], left=()))
-        print("".join(f"\n{sentence}" for sentence in marks(curves)))
+        table = aligned([columns(curves), *rows(curves)], left=())
+        said = "".join(f"\n{sentence}" for sentence in marks(curves))
+        print(f"{curves.unit} by {curves.along} · {curves.about}\n\n{table}\n{said}", file=beside(output))
     put_beside(lambda: curves_page(curves), output or (None if json else Path(f"{curves.along}.html")))

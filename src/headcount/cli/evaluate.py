@@ -44,9 +44,11 @@ def evaluate(
         _figure(sources, text, split, {**how, "window": window, "limit": limit}, (checkpoint, device), json)
         return
     from headcount.cli.curves import put_curves
+    from headcount.cli.pages import refuse_both
     from headcount.use.context import WINDOW_BYTES, Asked, by_context, by_window, gather
     from headcount.use.train import say
 
+    refuse_both(output, json)
     outside = {"window": window, **(how if curve == "context" else {"positions": positions})}
     _refuse(outside, f"does not belong to --curve {curve}")
     asked = Asked(text, split, limit if limit is not None or curve == "context" else WINDOW_BYTES)

@@ -19,7 +19,8 @@ def pack(
     checkpoint: Checkpoint = None,
 ) -> None:
     """Put the finished model into one safetensors file, which every command takes in place of a run."""
+    from headcount.counted import counted
     from headcount.use.load import load
 
-    load(source, checkpoint=checkpoint, device="cpu").save(output)
-    print(f"{output}: {output.stat().st_size:,} bytes", file=sys.stderr)
+    size = load(source, checkpoint=checkpoint, device="cpu").save(output)
+    print(f"{output}: {counted(size, 'byte')}", file=sys.stderr)

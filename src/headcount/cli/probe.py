@@ -27,8 +27,10 @@ def probe(
     Prints a table and writes a page, distance.html (--output).
     """
     from headcount.cli.curves import put_curves
+    from headcount.cli.pages import refuse_both
     from headcount.use.context import Asked, copying, gather
     from headcount.use.train import say
 
+    refuse_both(output, json)
     group = gather(sources, Asked(text, split), device=device)
     put_curves(copying(group, most=most, trials=trials, tell=say), output, json)

@@ -66,18 +66,24 @@ def open_text(text: str) -> Bytes:
 
 def _write_page(lm: LanguageModel, text: bytes, name: str, other: LanguageModel | None, output: Path | None) -> None:
     from headcount.cli.pages import put
-    from headcount.show.scored import difference_page, scored_page
+    from headcount.show.scored import difference_page, incomparable, scored_page
+    from headcount.use.train import say
 
     stem = "text" if name == STANDARD_INPUT else Path(name).name
+    if other is not None and lm.read(text).exact != other.read(text).exact:
+        say(incomparable(lm, other))
     page = scored_page(lm, text, stem) if other is None else difference_page(lm, other, text, stem)
     put(page, output or Path(f"{stem}.html" if sys.stdout.isatty() else STANDARD_OUTPUT))
 
 
 def _print_lines(lm: LanguageModel, data: Bytes, json: bool) -> None:
-    total, place = 0.0, 0
+    from headcount.counted import counted
+    from headcount.measure.figure import per_byte
+
+    total, place, read = 0.0, 0, lm.read(data)
     if json:
         print('{"bits": [', end="")
-    for bits in lm.score_pieces(data):
+    for bits in lm.score_pieces(read):
         total += float(bits.sum())
         lines = []
         for value in bits.tolist():
@@ -87,9 +93,11 @@ def _print_lines(lm: LanguageModel, data: Bytes, json: bool) -> None:
                 lines.append(f"{place}\t{_name(int(data[place]))}\t{value:.4f}\n")
             place += 1
         sys.stdout.write("".join(lines))
+    value, unit = per_byte(total, read)
     if json:
-        print(f'], "bytes": {place}, "bits_per_byte": {total / place!r}}}')
-    print(f"{place:,} bytes, {total / place:.4f} bits per byte (carried, from an empty state)", file=sys.stderr)
+        print(f'], "bytes": {place}, "counted_over": {read.bytes}, "bits_per_byte": {value!r}, "unit": "{unit}"}}')
+    over = f", {read.bytes:,} of them counted" if read.bytes != place else ""
+    print(f"{counted(place, 'byte')}{over}, {value:.4f} {unit} (carried, from an empty state)", file=sys.stderr)
 
 
 def _name(byte: int) -> str:

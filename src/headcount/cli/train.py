@@ -40,11 +40,11 @@ def conclude(run: Run, *, json: bool) -> None:
     from headcount.measure.figure import Figure
     from headcount.use.train import say
 
-    figure = run.own_figure()
+    figure, place = run.own_figure(), shlex.quote(str(run.path))
+    reported = _write_report(run)  # before anything is printed, which fails where nobody reads it
     if figure:
         print(jsons.dumps(figure) if json else Figure(**figure), flush=True)
-    place = shlex.quote(str(run.path))
-    _write_report(run)
+    say(reported)
     say("\nWhat to type next:")
     for command, about in (
         (f"generate {place} 'Once '", "let it write"),
@@ -55,16 +55,16 @@ def conclude(run: Run, *, json: bool) -> None:
         say(f"  headcount {command:<{len(place) + 24}}{about}")
 
 
-def _write_report(run: Run) -> None:
-    """The report beside the run; a disk that does not take it must not make a finished training look failed."""
+def _write_report(run: Run) -> str:
+    """The report beside the run, and a sentence about it; a disk that does not take it must not make a finished
+    training look failed.
+    """
     from headcount import durable
     from headcount.show.report import report
-    from headcount.use.train import say
 
     file = run.path / "report.html"
     try:
         durable.write_text(file, report([run.path]))
     except (OSError, UnicodeError) as error:
-        say(f"the report could not be written to {file}: {error}")
-    else:
-        say(f"\nThe report, for a browser: {file}")
+        return f"the report could not be written to {file}: {getattr(error, 'strerror', None) or error}"
+    return f"\nThe report, for a browser: {file}"

@@ -8,8 +8,10 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from headcount.counted import counted
 from headcount.learn.device import memory_in_use
 from headcount.learn.events import Event
+from headcount.measure.figure import BITS_PER_BYTE, unit_of
 
 SECONDS_BETWEEN_LINES = 10.0
 SHOWN = 60
@@ -40,6 +42,7 @@ class ConsoleSink:
             transient=True,
         )
         self.task = self.progress.add_task("train", total=steps, line="")
+        self.unit = BITS_PER_BYTE
         self.smooth: float | None = None
         self.last_step = (0.0, 0)
         self.speed = 0.0
@@ -55,12 +58,15 @@ class ConsoleSink:
     def __call__(self, event: Event) -> None:
         """Show one event."""
         kind = event["event"]
-        if kind == "step":
+        if kind in ("started", "resumed"):
+            self.unit = unit_of(event["exact"])
+        elif kind == "step":
             self._step(event)
         elif kind == "evaluated":
+            unit = unit_of(event["tokens"]["exact"])
             self.say(
-                f"step {event['step']:,}: {event['bits_per_byte']:.4f} bits per byte on held-out text "
-                f"({event['protocol']['name']}, {event['bytes']:,} bytes)"
+                f"step {event['step']:,}: {event['bits_per_byte']:.4f} {unit} on held-out text "
+                f"({event['protocol']['name']}, {counted(event['bytes'], 'byte')})"
             )
         elif kind == "skipped":
             self.say(f"step {event['step']:,} skipped: a loss or gradient is not finite ({event['in_row']} in a row)")
@@ -80,7 +86,7 @@ class ConsoleSink:
         if seconds > 0:
             self.speed = 0.9 * self.speed + 0.1 * read / seconds if self.speed else read / seconds
         self.last_step = event["seconds"], event["bytes"]
-        line = f"{self.smooth:.3f} bits per byte · {self.speed:,.0f} bytes/s · {memory_in_use() / 1e6:,.0f} MB"
+        line = f"{self.smooth:.3f} {self.unit} · {self.speed:,.0f} bytes/s · {memory_in_use() / 1e6:,.0f} MB"
         self.progress.update(self.task, completed=event["step"], line=line)
         if not self.console.is_terminal and now >= self.next_line:
             self.next_line = now + SECONDS_BETWEEN_LINES

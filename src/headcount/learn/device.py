@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from headcount.counted import counted
 from headcount.errors import RequestError
 from headcount.layers.products import by_onednn
 
@@ -38,7 +39,7 @@ class Device:
 
     def __str__(self) -> str:
         precision = "bfloat16 products, float32 elsewhere" if self.bfloat16 else "float32"
-        threads = f", {torch.get_num_threads()} threads" if self.name == "cpu" else ""
+        threads = f", {counted(torch.get_num_threads(), 'thread')}" if self.name == "cpu" else ""
         return f"{self.name}, {precision}{threads}"
 
     def fingerprint(self) -> dict[str, Any]:

@@ -42,8 +42,10 @@ class Run:
         run = cls(path)
         if not run.recipe_file.is_file():
             there = "there is no such folder" if not run.path.exists() else "it holds no recipe.toml"
-            siblings = [str(p.parent) for p in run.path.parent.glob("*/recipe.toml")]
-            hint = f"; {nearest(str(run.path), siblings)}" if siblings else ""
+            # By their names: the folder that they share would make any of them look alike.
+            siblings = [p.parent.name for p in run.path.parent.glob("*/recipe.toml")]
+            inside = str(run.path.parent / "_")[:-1]
+            hint = f"; {nearest(run.path.name, siblings, inside)}" if siblings else ""
             raise RequestError(f"{run.path} is not a run: {there}{hint}")
         return run
 

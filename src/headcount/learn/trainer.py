@@ -154,7 +154,7 @@ class Trainer:
         """Begin at step 0: drawn from the seed, or with given weights, which are kept as the checkpoint of step 0."""
         cut(self.run.metrics_file, 0)
         self.run.set_best(None)
-        self.emit("started", at=0, fingerprint=self.device.fingerprint(), machine=machine())
+        self._begun("started")
         if weights is not None:
             self.learner.model.load_state_dict(dict(weights))
             self.run.checkpoints.mkdir(exist_ok=True)
@@ -169,7 +169,12 @@ class Trainer:
         self.ended_before = self.step if self.step == record["recipe"]["train"]["steps"] else None
         cut(self.run.metrics_file, self.step)
         self.run.set_best(self.best)
-        self.emit("resumed", at=self.step, fingerprint=self.device.fingerprint(), machine=machine())
+        self._begun("resumed")
+
+    def _begun(self, event: str) -> None:
+        """Say where it begins, on what, and whether the text that it learns from can be restored from its tokens."""
+        exact = self.learner.batches.text.exact
+        self.emit(event, at=self.step, fingerprint=self.device.fingerprint(), machine=machine(), exact=exact)
 
     def fit(self) -> None:
         """Train to the last step."""

@@ -9,7 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headcount.counted import counted
 from headcount.measure.protocols import Measurement
+from headcount.text.encoding import Encoded
+
+BITS_PER_BYTE = "bits per byte"
+
+
+def unit_of(exact: bool) -> str:
+    """What bits are counted in; where the text cannot be restored from its tokens, they do not write it down."""
+    return BITS_PER_BYTE if exact else f"{BITS_PER_BYTE}, not lossless"
+
+
+def per_byte(bits: float, text: Encoded) -> tuple[float, str]:
+    """What the bits of a whole text come to, and the unit: over the bytes that figures of its tokens are over."""
+    return bits / max(text.bytes, 1), unit_of(text.exact)
 
 
 def _now() -> str:
@@ -21,7 +35,7 @@ class Figure:
     """Bits per byte and everything that is needed to check it."""
 
     value: float
-    unit: str = "bits per byte"
+    unit: str = BITS_PER_BYTE
     nats: float
     bytes: int
     protocol: Mapping[str, Any]
@@ -39,7 +53,7 @@ class Figure:
         """The figure of a measurement."""
         return cls(
             value=measured.bits_per_byte,
-            unit="bits per byte" if measured.tokens["exact"] else "bits per byte, not lossless",
+            unit=unit_of(measured.tokens["exact"]),
             nats=measured.nats,
             bytes=measured.bytes,
             protocol=measured.protocol,
@@ -58,16 +72,17 @@ class Figure:
         window = f", window {protocol['window']:,} ({protocol['window_rule']})" if protocol["window"] else ""
         for name in ("clamp", "stride", "restarts_after"):
             window += f", {name.replace('_', ' ')} {protocol[name]:,}" if protocol.get(name) else ""
-        left_out = f", {protocol['not_scored']:,} bytes not scored" if protocol["not_scored"] else ""
+        left_out = f", {counted(protocol['not_scored'], 'byte')} not scored" if protocol["not_scored"] else ""
         scored, kind = self.tokens["scored"], self.tokens["kind"]
         read = ""
         if kind != "bytes":
             perplexity = f"perplexity {math.exp(self.nats / scored):,.2f}" if scored else "nothing"
-            read = f" · {scored:,} tokens ({kind}, {self.tokens['vocabulary']:,} symbols): {perplexity}"
+            read = f" · {counted(scored, 'token')} ({kind}, {self.tokens['vocabulary']:,} symbols): {perplexity}"
             read += "" if self.tokens["exact"] else "; the text cannot be restored from them"
         step = "" if model["step"] is None else f" step {model['step']:,}"
         return (
             f"{self.value:.4f} {self.unit} · {protocol['name']}: {streams}, segments of {protocol['segment']:,}, "
-            f"state {protocol['state']}{window}{left_out} · {corpus['name']} {corpus['split']}, {self.bytes:,} bytes, "
-            f"sha256 {corpus['sha256'][:12]}{read} · {model['kind']}{step}, weights {model['sha256'][:12]}"
+            f"state {protocol['state']}{window}{left_out} · {corpus['name']} {corpus['split']}, "
+            f"{counted(self.bytes, 'byte')}, sha256 {corpus['sha256'][:12]}{read} · {model['kind']}{step}, "
+            f"weights {model['sha256'][:12]}"
         )

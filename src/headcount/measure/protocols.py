@@ -170,6 +170,7 @@ def _carry(model: Model, text: Encoded, how: EvaluateTable, *, split: str, check
     first = text.tokens.start if protocol.scores_first else None
     pieces = score_lanes(model, lanes, start=first, limits=given, segment=segment, check=check)
     window = how.window if how.window is not None else getattr(model.config, "window", None)
+    looks = model.heads > 0  # without a head there is nothing that a window could limit
     restarts = model.restarts_after and min(model.restarts_after, how.window or model.restarts_after)
     return (
         pieces,
@@ -177,8 +178,8 @@ def _carry(model: Model, text: Encoded, how: EvaluateTable, *, split: str, check
         {
             "streams": streams,
             "segment": segment,
-            "window": None if restarts else window,
-            "window_rule": given.get("rule") or getattr(model.config, "window_rule", None),
+            "window": window if looks and not restarts else None,
+            "window_rule": (given.get("rule") or getattr(model.config, "window_rule", None)) if looks else None,
             **_clamp(model, how),
             **({"restarts_after": restarts} if restarts else {}),
             "state": "carried",

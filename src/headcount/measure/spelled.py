@@ -91,7 +91,7 @@ def score_bytes(model: Model, text: Encoded) -> Iterator[Nats]:
     """
     if isinstance(text.tokens, LegacyTxl):
         nats = np.zeros(len(text.text))
-        nats[text.text != 10] = np.concatenate([np.zeros(0), *score(model, text.ids, start=text.tokens.start)])
+        nats[_read_places(text)] = np.concatenate([np.zeros(0), *score(model, text.ids, start=text.tokens.start)])
         yield nats
     elif isinstance(text.tokens, Bytes):
         yield from score(model, text.ids, start=text.tokens.start)
@@ -157,11 +157,35 @@ def _predicted(model: Model, text: Encoded) -> Iterator[Predicted]:
             last = int(ids[-1])
 
 
-def likeliest_bytes(model: Model, text: Encoded, count: int) -> tuple[Nats, list[list[tuple[int, float]]]]:
-    """Nats of every byte of a short text, and at every place the likeliest bytes there with their probabilities."""
+Expected = list[list[tuple[int, float]]]
+"""At every place the likeliest bytes there with their probabilities, the likeliest first."""
+
+
+def likeliest_bytes(model: Model, text: Encoded, count: int) -> tuple[Nats, Expected]:
+    """Nats of every byte of a short text, and what was expected in its place; nothing where a byte is dropped."""
+    if isinstance(text.tokens, Bytes):
+        return _likeliest_single(model, text, count)
     nats, expected = [np.zeros(0)], []
     for token in _read(model, text):
         nats.append(token.nats())
         prefixes = (token.own[:i] if token.spells else b"" for i in range(len(token.own)))
         expected += [token.order.next_bytes(token.mass, prefix, count) for prefix in prefixes]
     return np.concatenate(nats), expected
+
+
+def _likeliest_single(model: Model, text: Encoded, count: int) -> tuple[Nats, Expected]:
+    """The same where every symbol is a byte: no sums over prefixes, only the largest of each row."""
+    expected: Expected = [[] for _ in text.text]
+    nats, places = np.zeros(len(text.text)), _read_places(text)
+    for place, _, ids, log_probs in _predicted(model, text):
+        at = places[place : place + len(ids)]
+        nats[at] = -log_probs[np.arange(len(ids)), ids]
+        best = torch.from_numpy(log_probs).topk(min(count, log_probs.shape[1]))
+        for where, symbols, chances in zip(at, best.indices.tolist(), best.values.exp().tolist(), strict=True):
+            expected[where] = list(zip(symbols, chances, strict=True))
+    return nats, expected
+
+
+def _read_places(text: Encoded) -> npt.NDArray[np.int64]:
+    """Where the bytes are that have a token of their own: all but the newlines that one kind drops."""
+    return np.flatnonzero(text.text != 10) if isinstance(text.tokens, LegacyTxl) else np.arange(len(text.text))

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headcount.counted import counted
 from headcount.models.contract import Part
 from headcount.show.page import escape
 
-WIDTH, ROW, GAP = 720, 46, 10
-CENTRE, WIDEST, NARROWEST = 190, 330, 70
+WIDTH, ROW, GAP, LINE = 720, 46, 10, 30
+"""Of a box and between two; a line of what stands beside it has room also in the large letters of a phone."""
+CENTRE, WIDEST, NARROWEST = 190, 330, 120
 COLOURS = {"LSTM": 0, "attention": 1, "Boom": 2, "feed-forward": 2, "positions": 3}
 """By a part's name up to its first comma."""
 
 
-def drawing(parts: Sequence[Part]) -> str:
-    """Inline SVG; blocks that repeat are drawn once, with how often they stand there."""
+def drawing(parts: Sequence[Part], unit: str = "byte") -> str:
+    """Inline SVG; blocks that repeat are drawn once, with how often they stand there. `unit`: what a step reads."""
     layers = _folded(parts)
     widest = max(max(part.sizes) for part, _ in layers)
-    height = len(layers) * (ROW + GAP) + 30
-    drawn = []
-    for row, (part, times) in enumerate(layers):
-        bottom = height - 20 - row * (ROW + GAP)
-        drawn.append(_layer(part, times, bottom, widest))
+    rows = [max(ROW, LINE * (1 + len(_notes(part, unit)))) for part, _ in layers]
+    height = sum(rows) + GAP * len(rows) + 30
+    drawn, bottom = [], height - 20
+    for (part, times), row in zip(layers, rows, strict=True):
+        drawn.append(_layer(part, times, (bottom, row), widest, unit))
+        bottom -= row + GAP
     return (
         f'<svg class="plot" viewBox="0 0 {WIDTH} {height}" role="group" aria-label="the layers of the model">'
         f"{''.join(drawn)}</svg>"
@@ -46,24 +49,29 @@ def _folded(parts: Sequence[Part]) -> list[tuple[Part, int]]:
     return [(part, times) for block, times in folded for part in block]
 
 
-def _layer(part: Part, times: int, bottom: float, widest: int) -> str:
-    """A box whose outline follows the widths from input to output, and what is to be said beside it."""
+def _notes(part: Part, unit: str) -> list[str]:
+    """What is said of a part below its widths."""
+    looks = f"looks back over {counted(part.looks_back, unit)}" if part.looks_back else ""
+    carried = f"carries {counted(part.state, 'number')}" if part.state else ""
+    return [line for line in (looks, carried) if line]
+
+
+def _layer(part: Part, times: int, place: tuple[float, float], widest: int, unit: str) -> str:
+    """A box (`place`: bottom and height) that follows the widths from input to output, and what is said beside it."""
+    bottom, row = place
     half = [max(NARROWEST, WIDEST * size / widest) / 2 for size in part.sizes]
-    heights = [bottom - ROW * i / (len(half) - 1) for i in range(len(half))]
+    heights = [bottom - row * i / (len(half) - 1) for i in range(len(half))]
     right = [f"{CENTRE + h:.0f},{y:.0f}" for h, y in zip(half, heights, strict=True)]
     left = [f"{CENTRE - h:.0f},{y:.0f}" for h, y in zip(half, heights, strict=True)]
     colour = COLOURS.get(part.name.partition(",")[0], 4)
-    middle = bottom - ROW / 2
+    middle = bottom - row / 2
     notes = " → ".join(f"{size:,}" for size in part.sizes) + (f" · {times} times" if times > 1 else "")
-    carried = f"carries {part.state:,} numbers" if part.state else ""
-    looks = f"looks back over {part.looks_back:,} bytes" if part.looks_back else ""
-    beside = [line for line in (looks, carried) if line]
-    top = middle + 5 - 8.5 * len(beside)
-    lines = "".join(
-        f'<text class="tick" x="380" y="{top + 17 * (i + 1):g}">{escape(line)}</text>' for i, line in enumerate(beside)
-    )
+    below = _notes(part, unit)
+    # Lines are apart by the size of their letters, which the style sheet knows: around the middle of the box.
+    lines = "".join(f'<tspan class="tick" x="380" dy="1.25em">{escape(line)}</tspan>' for line in below)
     return (
         f'<polygon class="layer c{colour}" points="{" ".join(right + left[::-1])}"/>'
         f'<text class="inside" x="{CENTRE}" y="{middle + 5}" text-anchor="middle">{escape(part.name)}</text>'
-        f'<text class="beside-layer" x="380" y="{top:g}">{escape(notes)}</text>{lines}'
+        f'<text class="beside-layer" x="380" y="{middle:g}"><tspan x="380" dy="{0.35 - 0.625 * len(below):g}em">'
+        f"{escape(notes)}</tspan>{lines}</text>"
     )

@@ -52,7 +52,7 @@ def compared_page(groups: Sequence[Group]) -> str:
     sections = []
     for group in groups:
         title = f"Not comparable: {group.differs}" if group.differs else "Comparable, best first"
-        body = table([cells(row) for row in group.rows], COLUMNS, range(1, 8))
+        body = table([cells(row) for row in group.rows], COLUMNS, range(1, 8), cards=True)
         sections.append(Section(title, escape(group.measured_on), body))
     runs = [row.run for group in groups for row in group.rows]
     plot = curves([(name, Run(name).events()) for name in runs])

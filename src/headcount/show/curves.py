@@ -29,14 +29,25 @@ def _lines(runs: Sequence[tuple[str, Sequence[dict[str, Any]]]], axis: str) -> l
         label = f"{name}: " if len(runs) > 1 else ""
         steps = [e for e in events if e["event"] == "step"]
         place = {e["step"]: _place(e, axis) for e in steps}
-        lines.append(
-            Line(f"{label}training", _averaged([(place[e["step"]], e["bits_per_byte"]) for e in steps], most), colour)
-        )
+        learnt = next((e["exact"] for e in events if "exact" in e), True)
+        training = _averaged([(place[e["step"]], e["bits_per_byte"]) for e in steps], most)
+        lines.append(Line(f"{label}training{_lossy(learnt)}", training, colour))
         measured = [
             (place[e["step"]], e["bits_per_byte"]) for e in events if e["event"] == "evaluated" and e["step"] in place
         ]
-        lines.append(Line(f"{label}validation", measured, colour, marked=True))
+        restored = all(was_exact(e) for e in events if e["event"] == "evaluated")
+        lines.append(Line(f"{label}validation{_lossy(restored)}", measured, colour, marked=True))
     return lines
+
+
+def was_exact(evaluated: dict[str, Any]) -> bool:
+    """Whether the held-out text can be restored from its tokens; before there were other kinds than bytes, it could."""
+    tokens = evaluated.get("tokens")
+    return bool(tokens["exact"]) if isinstance(tokens, dict) else True
+
+
+def _lossy(exact: bool) -> str:
+    return "" if exact else ", not lossless"
 
 
 def _place(event: dict[str, Any], axis: str) -> float:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
+from headcount.counted import counted
 from headcount.show import heat
 from headcount.show.page import Section, escape, page, table
 from headcount.show.plots import bar_chart
@@ -19,7 +18,11 @@ def attention_page(lm: LanguageModel, text: bytes, heads: list[Head]) -> str:
     reach = max(len(head.distances) for head in heads)
     count = f", {len(heads):,} heads" if several else ""
     sections = [
-        Section("Where it looks", f"{len(text):,} bytes{count}, a memory of {reach:,} rows.", _looking(text, heads)),
+        Section(
+            "Where it looks",
+            f"{counted(len(text), 'byte')}{count}, a memory of {counted(reach, 'row')}.",
+            _looking(text, heads),
+        ),
         Section("How far back", "Share of the weight at each distance.", _by_head(heads, _distances)),
         Section(
             "What it copies",
@@ -56,7 +59,7 @@ def _looking(text: bytes, heads: list[Head]) -> str:
         f'{_choice(heads)}<div class="looking">{heat.plain(text)}'
         f'<div class="beside"><svg class="ruler" viewBox="0 0 1000 46" preserveAspectRatio="none" role="img" '
         f'aria-label="weights over the memory"></svg>'
-        f'<div class="scale"><span class="farthest">{len(heads[0].distances) - 1:,} bytes back</span>'
+        f'<div class="scale"><span class="farthest">{counted(len(heads[0].distances) - 1, "byte")} back</span>'
         f"<span>the row just written</span></div>"
         f'<div class="places" aria-live="polite"><p class="about">Click a byte, or go there with the arrow keys: '
         f"the places that were read to predict it light up above and stand on the ruler.</p></div></div></div>"
@@ -98,19 +101,23 @@ def _shown(piece: bytes) -> str:
 
 def neurons_page(lm: LanguageModel, text: bytes, units: list[Unit]) -> str:
     """The text tinted by one unit, and a choice of units by what they follow."""
+    if not units:
+        nothing = (
+            "<p>No unit follows anything here: the text is too short, or too even, for its features to change.</p>"
+        )
+        return page(f"Neurons of {lm.path}", [Section("One unit over the text", counted(len(text), "byte"), nothing)])
     options = "".join(
         f'<option value="{i}">{escape(f"{u.feature}: unit {u.number} of {u.layer}, r = {u.correlation:+.2f}")}</option>'
         for i, u in enumerate(units)
     )
-    first = units[0].values if units else np.zeros(len(text))
     body = (
         f'<p><select data-units aria-label="unit">{options}</select></p>'
-        f"{heat.coloured(text, first, clamp=1.0, unit='', of=lambda values: values[-1])}"
+        f"{heat.coloured(text, units[0].values, clamp=1.0, unit='', of=lambda values: values[-1])}"
         f"{heat.scale('-1', '+1', signed=True)}"
     )
     rows = [(u.feature, u.layer, str(u.number), f"{u.correlation:+.3f}") for u in units]
     ranking = table(rows, ("follows", "layer", "unit", "correlation"), (2, 3))
-    about = f"{len(text):,} bytes; what a unit holds after each of them, tanh(c), cool below 0 and warm above."
+    about = f"{counted(len(text), 'byte')}; what a unit holds after each of them, tanh(c), cool below 0 and warm above."
     sections = [
         Section("One unit over the text", about, body),
         Section("Units by what they follow", "Pearson's r with simple features of the text, strongest first.", ranking),

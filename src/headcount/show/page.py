@@ -46,15 +46,22 @@ def escape(text: str) -> str:
     return html.escape(text, quote=True)
 
 
-def table(rows: Iterable[Sequence[str]], columns: Sequence[str] = (), numbers: Collection[int] = ()) -> str:
-    """A table that scrolls by itself; without column names the first cell of a row is its name."""
+def table(
+    rows: Iterable[Sequence[str]], columns: Sequence[str] = (), numbers: Collection[int] = (), *, cards: bool = False
+) -> str:
+    """A table that scrolls by itself; without column names the first cell of a row is its name.
+
+    With `cards` a row becomes a list of names and values where the page is narrow: for many columns.
+    """
 
     def cell(tag: str, place: int, text: str) -> str:
-        return f"<{tag}{' class=number' if place in numbers else ''}>{escape(text)}</{tag}>"
+        name = f' data-name="{escape(columns[place])}"' if cards and tag == "td" else ""
+        return f"<{tag}{' class=number' if place in numbers else ''}{name}>{escape(text)}</{tag}>"
 
     head = "".join(cell("th", i, name) for i, name in enumerate(columns))
     body = "".join(
         "<tr>" + "".join(cell("td" if i or columns else "th", i, text) for i, text in enumerate(row)) + "</tr>"
         for row in rows
     )
-    return f'<div class="scroll"><table>{f"<tr>{head}</tr>" if head else ""}{body}</table></div>'
+    heading, kind = f"<tr>{head}</tr>" if head else "", " class=cards" if cards else ""
+    return f'<div class="scroll"><table{kind}>{heading}{body}</table></div>'

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from headcount.show.page import escape
 
 WIDTH, HEIGHT = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 88, 30, 14, 52
-"""The left one has room for what an axis is called and six digits, on a phone too."""
+LEFT, RIGHT, TOP, BOTTOM = 108, 34, 14, 58
+"""The left one has room for what an axis is called and five digits in the large letters of a phone."""
 MOST_POWERS = 8
 """Of two that stand beside one another without touching, on a phone too."""
 COLOURS = 6
@@ -55,19 +55,7 @@ def line_chart(
         for mark in marks
         if min(xs) <= mark.at <= max(xs)
     ]
-    for line in lines:
-        place = [(x_at(x), max(y_at(y), float(TOP))) for x, y in line.points]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in place)
-        parts.append(
-            f'<polyline class="line c{line.colour % COLOURS}{" thin" if not line.marked else ""}" points="{path}"/>'
-        )
-        if line.marked:
-            radius = 3 if len(place) > 1 else 6
-            parts += [
-                f'<circle class="dot c{line.colour % COLOURS}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">'
-                f"<title>{escape(line.name)}: {y_label} {value:.4f} at {x_label} {along:,.6g}</title></circle>"
-                for (x, y), (along, value) in zip(place, line.points, strict=True)
-            ]
+    parts += [_drawn(line, x_at, y_at, x_label, y_label) for line in lines]
     legend = "".join(
         f'<span class="key c{line.colour % COLOURS}{" thin" if not line.marked else ""}">{escape(line.name)}</span>'
         for line in lines
@@ -77,6 +65,25 @@ def line_chart(
         f'aria-label="{escape(y_label)} by {escape(x_label)}">'
         f'{"".join(parts)}</svg><div class="legend">{legend}</div>'
     )
+
+
+def _drawn(
+    line: Line, x_at: Callable[[float], float], y_at: Callable[[float], float], x_label: str, y_label: str
+) -> str:
+    """A curve; one that is not marked may come from above, and is seen from where it enters the plot."""
+    place, colour = [(x_at(x), y_at(y)) for x, y in line.points], f"c{line.colour % COLOURS}"
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in place)
+    if not line.marked:
+        box = f'x="{LEFT}" y="{TOP}" width="{WIDTH - RIGHT - LEFT}" height="{HEIGHT - BOTTOM - TOP}"'
+        view = f'viewBox="{LEFT} {TOP} {WIDTH - RIGHT - LEFT} {HEIGHT - BOTTOM - TOP}"'
+        return f'<svg {box} {view}><polyline class="line {colour} thin" points="{path}"/></svg>'
+    radius = 3 if len(place) > 1 else 6
+    dots = "".join(
+        f'<circle class="dot {colour}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">'
+        f"<title>{escape(line.name)}: {y_label} {value:.4f} at {x_label} {along:,.6g}</title></circle>"
+        for (x, y), (along, value) in zip(place, line.points, strict=True)
+    )
+    return f'<polyline class="line {colour}" points="{path}"/>{dots}'
 
 
 def bar_chart(bars: Sequence[tuple[str, float, str]], label: str) -> str:
@@ -148,13 +155,13 @@ def _axes(
         for v in y_ticks
     ]
     below = [
-        f'<text class="tick" x="{x_at(v):.1f}" y="{floor + 21}" text-anchor="middle">{text}</text>'
+        f'<text class="tick" x="{x_at(v):.1f}" y="{floor + 24}" text-anchor="middle">{text}</text>'
         for v, text in x_ticks
     ]
     names = (
         f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">'
         f"{escape(x_label)}</text>"
-        f'<text class="label" transform="translate(16 {(TOP + floor) / 2}) rotate(-90)" text-anchor="middle">'
+        f'<text class="label" transform="translate(25 {(TOP + floor) / 2}) rotate(-90)" text-anchor="middle">'
         f"{escape(y_label)}</text>"
     )
     return "".join(grid) + "".join(below) + names

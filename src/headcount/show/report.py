@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from headcount.counted import counted
 from headcount.errors import RequestError
 from headcount.learn import checkpoint
 from headcount.learn.run import Run
 from headcount.learn.trainer import PROMPT
 from headcount.measure import kinds
-from headcount.measure.figure import Figure
+from headcount.measure.figure import Figure, per_byte
+from headcount.measure.figure import unit_of as bits_in
 from headcount.show import heat
 from headcount.show.architecture import drawing
-from headcount.show.curves import curves
+from headcount.show.curves import curves, was_exact
 from headcount.show.page import Section, escape, page, table
 from headcount.show.plots import bar_chart
 from headcount.text import corpora
@@ -54,18 +56,23 @@ def _figures(runs: Sequence[Run]) -> Section:
         name = f"<p class=protocol>{escape(str(run.path))}</p>" if len(runs) > 1 else ""
         if figure is None:
             evaluated = [e for e in run.events() if e["event"] == "evaluated"]
-            last = [f"; step {e['step']:,} was evaluated at {e['bits_per_byte']:.4f}" for e in evaluated[-1:]]
+            last = [f"; step {e['step']:,} was evaluated at {_value(e)}" for e in evaluated[-1:]]
             bodies.append(f"{name}<p class=protocol>No figure yet: it has not come to its end{''.join(last)}.</p>")
             continue
         line = str(Figure(**figure)).partition(" · ")[2]
         bodies.append(
-            f'{name}<div class="figure">{figure["value"]:.4f} <small>bits per byte</small></div>'
+            f'{name}<div class="figure">{figure["value"]:.4f} <small>{escape(figure["unit"])}</small></div>'
             f"<p class=protocol>{escape(line)}</p><pre class=wrap>{escape(figure['command'])}</pre>"
             + _other_figures([other for other in run.figures() if other != figure])
         )
     return Section(
         "The figure", "Never without the protocol it was measured by; the command gives it again.", "".join(bodies)
     )
+
+
+def _value(evaluated: dict[str, Any]) -> str:
+    """What an evaluation during training found."""
+    return f"{evaluated['bits_per_byte']:.4f} {bits_in(was_exact(evaluated))}"
 
 
 def _other_figures(figures: Sequence[dict[str, Any]]) -> str:
@@ -81,17 +88,18 @@ def _other_figures(figures: Sequence[dict[str, Any]]) -> str:
 
 def _written(run: Run, events: Sequence[dict[str, Any]], of: str, data: dict[str, Any]) -> Section:
     """What the model wrote after the same prompt at every save."""
-    about = "Drawn after every save from the same held-out prompt (grey), at temperature 1. Move the slider."
+    drawn_how = "Drawn after every save from the same held-out prompt (grey), at temperature 1."
+    about = f"{drawn_how} <span class=screen>Move the slider.</span>"
     drawn = [e for e in events if e["event"] == "sampled"]
     if not drawn:
         return Section(f"What it writes{of}", "", "<p>Nothing was saved yet.</p>")
-    bits = {e["step"]: e["bits_per_byte"] for e in events if e["event"] == "evaluated"}
+    measured = {e["step"]: _value(e) for e in events if e["event"] == "evaluated"}
     try:
         prompt = _own_held_out(run)[:PROMPT].tobytes()[-SHOWN_PROMPT:].decode(errors="backslashreplace")
     except RequestError:
         prompt = ""
     data["samples"].append(
-        [{"step": e["step"], "prompt": prompt, "text": e["text"], "bits": bits.get(e["step"])} for e in drawn]
+        [{"step": e["step"], "prompt": prompt, "text": e["text"], "measured": measured.get(e["step"])} for e in drawn]
     )
     last = drawn[-1]
     return Section(
@@ -119,7 +127,9 @@ def _held_out(run: Run, of: str, data: dict[str, Any]) -> list[Section]:
 
 def heat_section(lm: LanguageModel, text: bytes, title: str, data: dict[str, Any]) -> Section:
     """A text coloured by bits, with what was expected instead."""
-    bits, expected = lm.likeliest(text)
+    read = lm.read(text)
+    bits, expected = lm.likeliest(read)
+    value, unit = per_byte(float(bits.sum()), read)
     data["expected"].append(heat.expectations(text, bits, expected))
     number = len(data["expected"]) - 1
     body = (
@@ -128,12 +138,14 @@ def heat_section(lm: LanguageModel, text: bytes, title: str, data: dict[str, Any
         f'<div class="beside candidates" aria-live="polite"><p class="about">Point at a byte, or go there with the '
         f"arrow keys: the ten likeliest come here.</p></div></div>"
     )
-    about = f"{len(text):,} bytes, {bits.mean():.3f} bits per byte from an empty state. The warmer, the more bits."
+    about = f"{counted(len(text), 'byte')}, {value:.3f} {unit}, from an empty state. The warmer, the more bits."
     return Section(title, about, body)
 
 
 def _kinds_section(lm: LanguageModel, text: corpora.Bytes, of: str) -> Section:
-    bits = np.concatenate(list(lm.score_pieces(text)))
+    read = lm.read(text)
+    bits = np.concatenate(list(lm.score_pieces(read)))
+    value, unit = per_byte(float(bits.sum()), read)
     charts = [
         bar_chart(
             [(s.name, s.bits, f"{s.bits / bits.sum():.0%} of the bits, {s.bits / s.count:.2f} a byte") for s in shares],
@@ -144,7 +156,7 @@ def _kinds_section(lm: LanguageModel, text: corpora.Bytes, of: str) -> Section:
             (kinds.by_place_in_word(text, bits), "bits by place in a word"),
         )
     ]
-    about = f"The first {len(text):,} held-out bytes, read as one stream: {bits.mean():.3f} bits per byte."
+    about = f"The first {len(text):,} held-out bytes, read as one stream: {value:.3f} {unit}."
     return Section(f"Where the bits go{of}", about, "<br>".join(charts))
 
 
@@ -167,7 +179,7 @@ def _made_of(run: Run, events: Sequence[dict[str, Any]], of: str) -> list[Sectio
         ("state per stream", f"{facts['state_bytes_per_stream'] / 1024:,.0f} KiB with a full window"),
         (f"operations per {unit}", f"{facts[f'flops_per_{unit}']['forward'] / 1e6:,.2f} MFLOP forward"),
     ]
-    picture = drawing(outline_of(run))
+    picture = drawing(outline_of(run), unit)
     return [
         Section(f"What it is{of}", "From the bytes below to the prediction above.", picture + table(counts)),
         Section(f"Its recipe{of}", "", f"<pre>{escape(run.recipe_file.read_text(encoding='utf-8'))}</pre>"),

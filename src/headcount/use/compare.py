@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from headcount.counted import counted
 from headcount.errors import RequestError
 from headcount.learn.run import Run
 from headcount.use.describe import describe, unit_of
@@ -52,7 +54,7 @@ def compare(paths: Sequence[str]) -> list[Group]:
     and whether the text can be restored from the tokens agree. A run's newest figure of each kind counts; a run stands
     in the largest group it has a figure for.
     """
-    if len(set(paths)) < len(paths):
+    if len({Path(path).resolve() for path in paths}) < len(paths):
         raise RequestError("a run is named twice")
     figures = {path: _newest(Run.existing(path)) for path in paths}
     waiting = list(paths)
@@ -89,8 +91,10 @@ def _newest(run: Run) -> dict[Key, dict[str, Any]]:
 def _measured_on(figure: dict[str, Any] | None) -> str:
     if figure is None:
         return "nothing yet"
-    corpus = figure["corpus"]
-    return f"{corpus['name']} {corpus['split']}, {figure['bytes']:,} bytes, sha256 {corpus['sha256'][:12]}"
+    corpus, lossy = figure["corpus"], "" if figure["tokens"]["exact"] else "; not lossless"
+    return (
+        f"{corpus['name']} {corpus['split']}, {counted(figure['bytes'], 'byte')}, sha256 {corpus['sha256'][:12]}{lossy}"
+    )
 
 
 def _difference(one: dict[str, Any], other: dict[str, Any] | None) -> str:
@@ -99,7 +103,7 @@ def _difference(one: dict[str, Any], other: dict[str, Any] | None) -> str:
     if one["corpus"]["sha256"] != other["corpus"]["sha256"]:
         parts.append(f"other bytes were scored ({_measured_on(other)})")
     if one["bytes"] != other["bytes"]:
-        parts.append(f"divided by {other['bytes']:,} bytes, not {one['bytes']:,}")
+        parts.append(f"divided by {counted(other['bytes'], 'byte')}, not {one['bytes']:,}")
     if one["unit"] != other["unit"]:
         parts.append(f"in {other['unit']}")
     if one["protocol"].get("adapts", False) != other["protocol"].get("adapts", False):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headcount.counted import counted
 from headcount.errors import RequestError
 from headcount.measure import probe
 from headcount.measure.context import at_context, bytes_fed, doubling, fixed_positions, nats_by_context, room
@@ -53,7 +54,7 @@ class Group:
     def measured_on(self) -> str:
         """The bytes in words."""
         corpus = self.corpus
-        return f"{corpus['name']} {corpus['split']}, {corpus['bytes']:,} bytes, sha256 {corpus['sha256'][:12]}"
+        return f"{corpus['name']} {corpus['split']}, {counted(corpus['bytes'], 'byte')}, sha256 {corpus['sha256'][:12]}"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from headcount.recipe import check_table
 from headcount.tables import EvaluateTable
 from headcount.text import corpora
 from headcount.text import tokens as kinds
-from headcount.text.encoding import encode
+from headcount.text.encoding import Encoded, encode
 from headcount.text.tokens import Bytes, Tokens
 from headcount.use import pack
 
@@ -52,15 +52,20 @@ class LanguageModel:
         pieces = list(self.score_pieces(np.frombuffer(text, dtype=np.uint8)))
         return np.concatenate([np.zeros(0), *pieces])
 
-    def score_pieces(self, text: npt.NDArray[np.uint8]) -> Iterator[npt.NDArray[np.float64]]:
-        """The same a piece at a time, for texts of any length."""
-        for nats in score_bytes(self.model, encode(text, self.tokens)):
+    def read(self, text: bytes | npt.NDArray[np.uint8]) -> Encoded:
+        """A text as the model reads it; it knows whether it can be restored, and what a figure is counted over."""
+        return encode(np.frombuffer(text, dtype=np.uint8) if isinstance(text, bytes) else text, self.tokens)
+
+    def score_pieces(self, text: npt.NDArray[np.uint8] | Encoded) -> Iterator[npt.NDArray[np.float64]]:
+        """Bits for every byte, a piece at a time, for texts of any length."""
+        for nats in score_bytes(self.model, text if isinstance(text, Encoded) else self.read(text)):
             yield nats / math.log(2)
 
-    def likeliest(self, text: bytes, count: int = 10) -> tuple[npt.NDArray[np.float64], list[list[tuple[int, float]]]]:
+    def likeliest(
+        self, text: Encoded, count: int = 10
+    ) -> tuple[npt.NDArray[np.float64], list[list[tuple[int, float]]]]:
         """Bits for every byte, and at every place the likeliest bytes with their probabilities, the likeliest first."""
-        source = encode(np.frombuffer(text, dtype=np.uint8), self.tokens)
-        nats, expected = likeliest_bytes(self.model, source, count)
+        nats, expected = likeliest_bytes(self.model, text, count)
         return nats / math.log(2), expected
 
     def evaluate(
@@ -149,10 +154,10 @@ class LanguageModel:
         written = islice(write(self.model, bytes(prompt), Sampling(**how), self.tokens), length)
         return written if stream else bytes(written)
 
-    def save(self, path: str | Path) -> None:
-        """Pack the model into one file that `load` and every command take."""
+    def save(self, path: str | Path) -> int:
+        """Pack the model into one file that `load` and every command take; its size in bytes."""
         about = {"kind": self.kind, "tokens": kinds.described(self.tokens), "facts": self.facts}
-        pack.write(Path(path), self.model, about)
+        return pack.write(Path(path), self.model, about)
 
     def require_bytes(self, what: str) -> None:
         """Refuse what is only defined for models of bytes."""

@@ -28,15 +28,19 @@ FORMAT = 1
 _UNREADABLE = (safetensors.SafetensorError, ValueError, KeyError, TypeError)
 
 
-def write(path: Path, model: Model, about: Mapping[str, Any]) -> None:
-    """Pack a finished model; `about` is its kind, its tokens, and the step and hash it came from."""
+def write(path: Path, model: Model, about: Mapping[str, Any]) -> int:
+    """Pack a finished model into so many bytes; `about` is its kind, its tokens, the step and hash it came from."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     header = {"format": FORMAT, "config": asdict(model.config), **about}
     header["sha256"] = _hash(tensors, header)
+    packed = safetensors.torch.save(tensors, {KEY: json.dumps(header)})
     try:
-        durable.write(path, [safetensors.torch.save(tensors, {KEY: json.dumps(header)})])
+        durable.write(path, [packed])
+    except BrokenPipeError:  # who read it has gone
+        raise
     except OSError as error:
         raise RequestError(f"cannot write {path}: {error.strerror}") from error
+    return len(packed)
 
 
 def read(path: Path) -> tuple[Model, str, dict[str, Any], Tokens]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headcount import durable
 from headcount import recipe as recipes
+from headcount.counted import counted
 from headcount.errors import BusyError, RequestError
 from headcount.learn import calibrate, sizing, tensorboard
 from headcount.learn import device as devices
@@ -98,7 +99,7 @@ def resume(path: str | Path, *, steps: int | None = None, device: str | None = N
             longer = run.recipe.replace("train", steps=steps)
             run.write_recipe(recipes.to_toml(longer, configure(longer.model, tokens.vocabulary)[0].Config))
         if saved is not None and resuming.is_finished(run, saved):
-            say(f"{path} is finished: {done:,} steps; headcount resume {path} --steps N trains longer")
+            say(f"{path} is finished: {counted(done, 'step')}; headcount resume {path} --steps N trains longer")
             if not run.figures():  # it was killed between its last evaluation and its figure
                 _final_figure(run)
             return run
@@ -253,8 +254,8 @@ def _fit(
             f"{run.path}: {recipe.model['kind']}, {count_parameters(trainer.learner.model):,} parameters, {device}"
         )
         console.say(
-            f"{plan.corpus.name}, {plan.corpus.ends[0]:,} bytes to learn from, {recipe.train.steps:,} steps of "
-            f"{recipe.batches.streams} × {recipe.batches.segment}"
+            f"{plan.corpus.name}, {plan.corpus.ends[0]:,} bytes to learn from, "
+            f"{counted(recipe.train.steps or 0, 'step')} of {recipe.batches.streams} × {recipe.batches.segment}"
         )
         if saved is None:
             trainer.begin(weights.tensors if weights else None)

@@ -51,10 +51,9 @@ for (const group of all("[data-tabs]")) {
 for (const slider of all("input[data-samples]")) {
   const samples = data.samples[Number(slider.dataset.samples)];
   const show = () => {
-    const { step, prompt, text, bits } = samples[Number(slider.value)];
+    const { step, prompt, text, measured } = samples[Number(slider.value)];
     const place = slider.parentElement;
-    const measured = bits ? ` · ${bits.toFixed(3)} bits per byte` : "";
-    const said = `step ${step.toLocaleString("en")}${measured}`;
+    const said = `step ${step.toLocaleString("en")}${measured ? ` · ${measured}` : ""}`;
     place.querySelector(".step").textContent = said;
     slider.setAttribute("aria-valuetext", said);
     const box = place.querySelector(".text");
@@ -73,6 +72,10 @@ for (const root of all("[data-expected]")) {
   const one = (at) => {
     const about = element("p", `byte ${at.toLocaleString("en")}: `, box);
     element("code", names[bytes[at]], about);
+    if (!candidates[at].length) {
+      about.append(" is dropped by these tokens and takes no bits");
+      return;
+    }
     about.append(` took ${bits[at].toFixed(2)} bits. The likeliest were`);
     const list = element("ol", "", box);
     for (const [byte, mille] of candidates[at]) {
