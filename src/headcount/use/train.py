@@ -185,11 +185,13 @@ def _request_of(what: Sequence[str | Path], overrides: Sequence[str], weights: W
 
     def sized(size: sizing.Size | None) -> Recipe:
         tables = sizing.recipe_for(length, size).to_dict()
-        tables["corpus"]["path"] = texts
         if weights is not None:
             tables["model"] = {"kind": weights.kind, **asdict(weights.config)}
             tables["tokens"] = kinds.table_of(weights.tokens)
-        return _placed(recipes.from_dict(tables, overrides), weights)
+        recipe = recipes.from_dict(tables, overrides)
+        if recipe.corpus.path is None:
+            recipe = recipe.replace("corpus", path=tuple(texts))
+        return _placed(recipe, weights)
 
     stem = "text" if str(what[0]) == "-" else corpora.stem(str(what[0]))
     return Request(stem, sized, None if weights else length, weights.tokens if weights else None)
