@@ -59,7 +59,7 @@ def test_words_are_counted_across_chunks(monkeypatch):
     counts = {}
     content = b" one two  three\nfour "
     pieces = iter([content[i : i + 1] for i in range(len(content))])
-    read = b"".join(wikitext._counted(pieces, counts))
+    read = b"".join(prepared.counted(pieces, counts))
     assert read == content and counts == {"lines": 1, "words": 4}
 
 

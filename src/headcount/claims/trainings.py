@@ -88,8 +88,8 @@ def open_source(setting: Setting) -> Corpus:
         length = len(corpora.map_file(corpora.gather(table.paths)))
         table = replace(table, split=sizing.recipe_for(length).corpus.split)
     corpus = corpora.open_corpus(table)
-    if corpus.ends[-1] < corpora.LEAST_BYTES:
-        raise RequestError(f"{corpus.file} has {corpus.ends[-1]} bytes: at least {corpora.LEAST_BYTES} are needed")
+    if (lacks := corpus.lacks()) is not None:
+        raise RequestError(lacks)
     return corpus
 
 
