@@ -81,6 +81,6 @@ def _say_how_to_train(found: Corpus) -> None:
         say(f"\n  headcount train {shlex.quote(str(found.file))}")
         return
     place = f" --set corpus.path={shlex.quote(str(found.file))}"
-    by_name = found.file.parent == cache_folder() and found.name != "wikipedia"
+    by_name = found.name == "stdlib" or found.file == cache_folder() / found.name
     command = f"headcount train recipes/desk/sha_rnn.toml --set corpus.name={found.name}"
     say(f"\n  {command}{'' if by_name else place} --minutes 10")
