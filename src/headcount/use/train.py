@@ -118,7 +118,9 @@ def _final_figure(run: Run) -> None:
     command = ["headcount", "evaluate", str(run.path), "--split", "valid"]
     if run.recipe.evaluate.limit is not None:
         command += ["--limit", str(run.recipe.evaluate.limit)]
-    lm.keep_figure(measured, corpora.display_name(run.recipe.corpus), "valid", [*command, "--checkpoint", str(best)])
+    name, split, text = lm.source(None, "valid")
+    given = text[: run.recipe.evaluate.limit]
+    lm.keep_figure(measured, name, split, [*command, "--checkpoint", str(best)], given)
 
 
 @dataclass(frozen=True)
