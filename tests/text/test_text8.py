@@ -40,6 +40,7 @@ def _small(monkeypatch):
 def test_letters():
     assert text8.letters("It's 4 o'clock, 2026!") == b" it s four o clock two zero two six"
     assert text8.letters("Café https://x.org/Y?z=1 Ünï") == b" caf n"
+    assert text8.letters("see www.x.org/Y, WWW.Z.org. The www is") == b" see the www is"
     assert text8.letters("K \u212a 1\u0661") == b" k one"  # neither the sign of Kelvin nor another script's digits
     assert text8.letters("") == b"" and text8.letters("…") == b""
 
