@@ -90,6 +90,8 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False, tokens: Tokens | 
     if recipe.tokens.sha256 not in (None, tokens.sha256):
         raise RequestError(f"tokens.sha256 = {recipe.tokens.sha256}: the {tokens.kind} of this corpus are others")
     model, config = _fit_model(recipe, tokens)
+    if getattr(config, "cutoffs", ()) and tokens.kind != "words":
+        say(f"model.cutoffs are for frequent symbols first: {tokens.kind} are not in the order of their frequency")
     recipe = recipe.replace("corpus", sha256=corpus.sha256, split=corpus.shares)
     recipe = recipe.replace("tokens", sha256=tokens.sha256)
     recipe = recipe.replace("model", **dataclasses.asdict(config))
