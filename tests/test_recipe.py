@@ -45,6 +45,21 @@ def test_overrides_replace_what_could_not_stand_beside_them():
     assert from_dict(tables, ["schedule.warmup_steps=4"]).schedule.warmup is None
 
 
+def test_another_corpus_does_not_keep_the_place_parts_and_hash_of_the_first():
+    tables = {"corpus": {"name": "enwik8", "path": "enwik8.gz", "split": [0.8, 0.1, 0.1], "sha256": "0" * 64}}
+    for overrides in (["corpus.path=w.bz2", "corpus.name=wikipedia"], ["corpus.name=wikipedia", "corpus.path=w.bz2"]):
+        corpus = from_dict(tables, overrides).corpus
+        assert (corpus.name, corpus.path, corpus.split, corpus.sha256) == ("wikipedia", "w.bz2", None, None)
+    assert from_dict(tables, ["corpus.name=enwik8"]).corpus.split == (0.8, 0.1, 0.1)
+    assert from_dict({"corpus": {"split": [0.8, 0.2]}}, ["corpus.path=my.txt"]).corpus.split == (0.8, 0.2)
+
+
+@pytest.mark.parametrize("file", OURS, ids=str)
+def test_recipes_leave_the_parts_to_the_corpus(file):
+    """Or `--set corpus.name=wikitext-2`, which brings its own, would be refused."""
+    assert read(file).corpus.split is None
+
+
 def test_an_override_cannot_smuggle_in_other_keys():
     recipe = from_dict({}, ["corpus.path=1\n[train]\nsteps = 3"])
     assert recipe.train.steps is None and recipe.corpus.path == "1\n[train]\nsteps = 3"

@@ -102,7 +102,7 @@ def read(path: Path, overrides: Sequence[str] = ()) -> Recipe:
 def from_dict(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -> Recipe:
     """A recipe from nested data: checked, and refused with one sentence that names the key."""
     tables = {name: dict(table) if isinstance(table, Mapping) else table for name, table in tables.items()}
-    for override in overrides:
+    for override in sorted(overrides, key=lambda one: not one.startswith("corpus.name")):  # what it drops comes first
         _apply_override(tables, override)
     seed = tables.pop("seed", 1)
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
@@ -158,6 +158,8 @@ def _apply_override(tables: dict[str, Any], override: str) -> None:
         classes = _TABLES_BY_KIND.get(section, ("", {}))[1]
         known = typing.get_type_hints(classes[value]) if isinstance(value, str) and value in classes else {}
         tables[section] = table = {key: kept for key, kept in table.items() if key in known}
+    if key.strip() == "corpus.name" and table.get("name", "stdlib") != value:
+        table.clear()  # path, parts and hash are another corpus's
     table.pop(_RIVALS.get(key.strip(), ""), None)
     table[name] = value
 

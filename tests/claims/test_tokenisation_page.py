@@ -34,6 +34,15 @@ def test_one_budget_alone_has_one_heading(record):  # noqa: F811
     assert by_title(record)["Bits over equal bytes"].body.count("<h3>") == 1
 
 
+def test_a_text_without_letters_and_a_single_word(record):  # noqa: F811
+    for run in record["runs"]:
+        run["places"] = []
+        run["overstated"]["error"] = None
+    found = by_title(record)
+    assert "has no letters" in found["Bits by place in a word"].body
+    assert "± unknown" in found["What a canonical segmentation overstates"].body
+
+
 def test_nothing_found_is_a_sentence(record):  # noqa: F811
     for run in record["runs"]:
         run["spellings"] = {"cases": [], "stem": None, "choice": None}

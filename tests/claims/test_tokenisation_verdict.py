@@ -9,7 +9,7 @@ from headcount.claims.tokenisation_verdict import first_letter, group, standard_
 
 
 def guessed():
-    own = {"first": 0.1, "first_piece": 0.5, "within": 0.9, "guesses": 20.0, "summed": 22.0, "multiplied": 99.0}
+    own = {"first": 0.1, "first_piece": 0.5, "within": 0.9, "guesses": 20.0, "summed": 22.0, "multiplied": 9.0}
     return {
         "words": 50,
         "pieces": 3.0,
@@ -30,14 +30,22 @@ def made(name, budget, *, apart=0.0, error=0.01):
         "steps": 3,
         "bytes_read": 900,
         "seconds": 10.0,
-        "bits": 2_000.0,
+        "restored": "f" * 64,
+        "bits": 1_000 * (2.0 + apart),
         "bits_per_byte": 2.0 + apart,
         "tokens_scored": 1_000,
-        "bits_per_token": 2.0,
+        "bits_per_token": 2.0 + apart,
         "perplexity_per_token": 4.0 if kind == "bytes" else 100.0,
         "spread": 1.0,
         "against_bytes": {"difference": apart, "error": error},
         "places": [{"place": place, "count": 10, "bits": 10.0 * (4 - place)} for place in range(3)],
+        **measured(kind),
+    }
+
+
+def measured(kind):
+    """What was found of single words."""
+    return {
         "overstated": {
             "words": 5,
             "sampled": 1,
@@ -57,7 +65,7 @@ def made(name, budget, *, apart=0.0, error=0.01):
         },
         "names": {
             "first": {"names": 4, "bits": 20.0, "error": 1.0, "opening": 0.5},
-            "later": {"names": 9, "bits": 10.0, "error": None, "opening": 0.7},
+            "later": {"names": 9, "bits": 10.0, "error": 0.5, "opening": 0.7},
         },
     }
 
@@ -85,8 +93,29 @@ def test_accounting_and_what_is_left_of_it(record):
     said = verdict(record)
     assert "none of it is left once all bits are counted over equal bytes" in said.split("\n\n")[0]
     assert "from 4.0 (bytes) to 100.0 (wordpieces 1k), a factor of 25" in said and "same order" in said
-    record["runs"][0]["bits_per_byte"] = 2.5
+    record["runs"][0] = made("bytes", "bytes", apart=0.5)
     assert "another order: wordpieces 1k, bytes" in verdict(record)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"restored": "0" * 64}, "the tokens of wordpieces 1k-bytes spell other bytes"),
+        ({"bits_per_token": 1.9}, "of wordpieces 1k-bytes the tokens have 1,900.0 bits and the bytes 2,000.0"),
+        ({"bits_per_byte": 2.1}, "of wordpieces 1k-bytes"),
+    ],
+)
+def test_accounting_is_claimed_only_if_the_bits_add_up_over_the_same_bytes(record, wrong, said):
+    record["runs"][1].update(wrong)
+    answer = verdict(record)
+    assert "none of it is left" not in answer and "add up to the bits of the word" not in answer
+    assert f"The bits do not add up here, so nothing can be said of accounting: {said}" in answer
+
+
+def test_a_chain_rule_that_fails_is_said(record):
+    record["runs"][0]["overstated"]["deviation"] = 99.0
+    answer = verdict(record)
+    assert "bytes miss the chain rule by 1e+02 bits" in answer and "none of it is left" not in answer
 
 
 @pytest.mark.parametrize(
@@ -108,6 +137,13 @@ def test_unequal_seconds_are_said(record):
     assert "learnt for" not in verdict(record)
     record["runs"][2]["seconds"] = 15.0
     assert "wordpieces 1k learnt for 15 seconds where bytes had 10" in verdict(record)
+    for run, seconds in zip(record["runs"], (0.4, 0.4, 1.31), strict=True):
+        run["seconds"] = seconds
+    assert "wordpieces 1k learnt for 1.31 seconds where bytes had 0.4" in verdict(record)
+
+
+def test_what_is_left_out_is_said(record):
+    assert "Left out are words: 3 of 9 words are unknown." in verdict(record)
 
 
 def test_canonical_segmentations(record):
@@ -123,6 +159,21 @@ def test_places(record):
     assert "Bits do sit at the beginning" in verdict(record)
     flat = changed(record, lambda run: [place.update(bits=5.0) for place in run["places"]])
     assert "do not sit at the beginning" in flat and "that bits sit" not in flat.split("\n\n")[0]
+
+
+def test_places_are_said_of_the_kinds_they_are_true_of(record):
+    for place in record["runs"][0]["places"]:
+        place["bits"] = 5.0
+    said = verdict(record)
+    assert "Bits sit at the beginning of words under wordpieces 1k and not under bytes: first letters are 50%" in said
+    assert "that bits sit at the beginning of words (wordpieces 1k)" in said.split("\n\n")[0]
+    assert "however the text is cut" not in said
+
+
+def test_a_text_without_letters_has_no_places(record):
+    said = changed(record, lambda run: run.update(places=[{"place": 0, "count": 3, "bits": 4.0}]))
+    assert "first letters" not in said and "beginning of words" not in said
+    assert first_letter({"places": []}) is None
 
 
 def test_feedback(record):
@@ -147,11 +198,39 @@ def test_spellings(record):
 
 
 def test_names(record):
-    assert "20.0 and 10.0 (bytes)" in verdict(record) and "saving is largest" in verdict(record)
-    assert "copies yet" in changed(record, lambda run: run["names"]["later"].update(bits=21.0))
+    said = verdict(record)
+    assert (
+        "20.0 and 10.0 (bytes)" in said and "cheaper, beyond the error, under bytes and wordpieces 1k; in how" in said
+    )
+    record["runs"][1]["names"]["later"]["bits"] = 4.0
+    assert "and the saving is largest for wordpieces 1k" in verdict(record)
+    assert "none saves beyond the error" in changed(record, lambda run: run["names"]["later"].update(bits=21.0))
     assert "No name comes back" in changed(record, lambda run: run["names"]["later"].update(bits=None))
+
+
+def test_names_that_differ_within_their_errors_are_not_ranked(record):
+    for run, first in zip(record["runs"], (20.0, 19.99, 20.0), strict=True):
+        run["names"] = {
+            "first": {"names": 4, "bits": first, "error": 1.0, "opening": 0.5},
+            "later": {"names": 9, "bits": 10.0, "error": 1.0, "opening": 0.5},
+        }
+    assert "saving is largest" not in verdict(record) and "do not differ beyond the error" in verdict(record)
+    large = changed(record, lambda run: [run["names"][which].update(error=5.0) for which in ("first", "later")])
+    assert "none saves beyond the error" in large
 
 
 def test_bytes_belong_to_both_budgets(record):
     assert [run["run"] for run in group(record["runs"], "seconds")] == ["bytes-bytes", "wordpieces 1k-seconds"]
-    assert standard_error(np.array([1.0])) == 0 and standard_error(np.array([1.0, 3.0])) == pytest.approx(1.0)
+
+
+def test_one_value_has_no_error_and_nothing_is_sure_without(record):
+    assert standard_error(np.array([1.0])) is None and standard_error(np.array([1.0, 3.0])) == pytest.approx(1.0)
+
+    def alone(run):
+        run["guesses"]["saved"]["error"] = run["against_bytes"]["error"] = run["overstated"]["error"] = None
+        run["names"]["first"]["error"] = None
+        run["against_bytes"]["difference"] = 0.5
+
+    said = changed(record, alone)
+    assert "easier with feedback" not in said and "what was learnt" not in said and "none saves" in said
+    assert "2.00% ± unknown (wordpieces 1k)" in said and "(+0.500 ± unknown bits per byte)" in said

@@ -1,6 +1,7 @@
 """`headcount convert`: where its counts come from, what it prints, what it refuses."""
 
 import json
+import math
 
 import pytest
 
@@ -32,11 +33,54 @@ def test_numbers_or_a_corpus_give_the_counts(capsys, tmp_path, monkeypatch):
     assert json.loads(capsys.readouterr().out)["values"]["perplexity-per-word"] is None
 
 
+def test_a_run_converts_its_figure_by_the_counts_of_the_text_it_was_measured_on(tmp_path, tiny_recipe, capsys):
+    assert run(["train", str(tiny_recipe), "--run", str(tmp_path / "run")]) == 0
+    held_out = make_text(20_000)[18_000:19_000]
+    capsys.readouterr()
+    assert run(["convert", str(tmp_path / "run"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["counts"]["bytes"] == found["figure"]["corpus"]["bytes"] == 500  # evaluate.limit
+    assert found["counts"]["words"] == len(held_out[:500].split()) and found["counts"]["tokens"] == 500
+    bits = found["figure"]["nats"] / math.log(2)
+    assert found["bits"] == pytest.approx(bits) and found["mind"] == []
+    assert found["values"]["perplexity-per-word"] == pytest.approx(2 ** (bits / found["counts"]["words"]))
+    assert run(["convert", str(tmp_path / "run"), "--split", "test"]) == 2
+    assert "no figure on test yet: headcount evaluate" in capsys.readouterr().err
+    assert run(["evaluate", str(tmp_path / "run"), "--split", "test", "--protocol", "merity2019"]) == 0
+    figure = capsys.readouterr().out
+    assert run(["convert", str(tmp_path / "run"), "--split", "test"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        said.startswith(f"{figure.split()[0]} bits per byte · merity2019 · text test, 992 bytes")
+        and "1,000 bytes" in said
+    )
+    assert "8 bytes were not scored; they count as if" in said and "per-token" not in said
+
+
+def test_figures_without_counts_and_those_that_are_not_lossless(tmp_path, tiny_recipe, capsys):
+    words = ["--set", "tokens.kind=legacy-txl"]
+    assert run(["train", str(tiny_recipe), *words, "--run", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert run(["convert", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    assert "cannot be restored from its tokens" in said and "per-word" not in said and "perplexity-per-token" in said
+    file = tmp_path / "run" / "figures.jsonl"
+    old = json.loads(file.read_text())
+    del old["corpus"]["counts"]
+    old["tokens"]["exact"] = True
+    file.write_text(json.dumps(old) + "\n")
+    assert run(["convert", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    assert "counts of its text were not kept" in said and "per-word" not in said
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         [],
         ["1.0"],
+        ["nowhere"],
+        ["nowhere", "--bytes", "9"],
         ["many", "bits-per-byte", "--bytes", "9"],
         ["1.0", "bits-per-byte"],
         ["1.0", "bits", "--bytes", "9"],

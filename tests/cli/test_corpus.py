@@ -40,6 +40,28 @@ def test_wikipedia_from_a_dump_to_a_run(tmp_path, capsys, monkeypatch):
     assert run(["resume", "run", "--steps", "3"]) == 0
 
 
+def test_a_dump_of_one_article_becomes_parts_and_a_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.xml").write_text(dump(page("Alone", make_text(9_000).decode())))
+    assert run(["corpus", "wikipedia", "--dump", "w.xml", "--text", "-o", "parts"]) == 0
+    said = capsys.readouterr()
+    assert "no title's hash falls into valid or test: the text of train is divided at ends of lines" in said.out
+    assert all((tmp_path / "parts" / f"{split}.txt").stat().st_size > 300 for split in ("train", "valid", "test"))
+    assert "divided" in json.loads((tmp_path / "parts" / "manifest.json").read_text())
+    command = next(line.strip() for line in said.err.splitlines() if "headcount train" in line)
+    arguments = shlex.split(command.replace("desk", "tiny"))[1:]
+    small = ["--set", "model.width=8", "--set", "evaluate.limit=64", "--steps", "2"]
+    assert run([*arguments[: arguments.index("--minutes")], *small, "--run", "run"]) == 0
+    assert run(["evaluate", "run", "--split", "test"]) == 0
+
+
+def test_no_command_is_shown_that_would_be_refused(tmp_path, capsys):
+    (tmp_path / "tiny.txt").write_bytes(b"abc")
+    assert run(["corpus", str(tmp_path / "tiny.txt")]) == 0
+    said = capsys.readouterr().err
+    assert "headcount train" not in said and "has 3 bytes: at least 1024 are needed" in said
+
+
 def test_folders_globs_and_archives_just_train(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "texts").mkdir()

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount.measure import spelled
 from headcount.measure.protocols import measure
 from headcount.measure.score import score
 from headcount.measure.spelled import Sorted, likeliest_bytes, score_bytes, sorter
@@ -161,3 +162,16 @@ def test_only_words_have_two_orders():
     assert sorter(tokens_of("wordpieces"))(3) is not None
     same = sorter(tokens_of("wordpieces"))
     assert same(10) is same(300)
+
+
+def test_a_text_without_its_newlines_is_scored_piece_by_piece(monkeypatch):
+    tokens = tokens_of("legacy-txl")
+    text = encode(as_text(b"\n\nab\nc" + make_text(700) + b"\n"), tokens)
+    model = model_for(tokens)
+    whole = np.concatenate(list(score(model, text.ids, start=tokens.start)))
+    monkeypatch.setattr(spelled, "BYTES_IN_A_PIECE", 100)
+    pieces = list(score_bytes(model, text))
+    assert max(map(len, pieces)) <= 100
+    nats = np.concatenate(pieces)
+    assert len(nats) == len(text.text) and not nats[text.text == 10].any()
+    assert np.array_equal(nats[text.text != 10], whole)

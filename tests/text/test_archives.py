@@ -200,3 +200,11 @@ def test_only_file(tmp_path):
         list(archives.only_file(tmp_path / "two.zip"))
     with pytest.raises(DataError, match="no file"):
         list(archives.only_file(tmp_path / "none.zip"))
+
+
+def test_damage_always_has_a_reason(tmp_path):
+    with (
+        pytest.raises(DataError, match=r"x\.zip is damaged: it ends in the middle"),
+        archives._damage_of(tmp_path / "x.zip"),
+    ):
+        raise EOFError  # as zipfile does, without a word

@@ -95,5 +95,8 @@ def test_export_writes_the_parts_and_a_manifest(parted, text_file, tmp_path):
     corpora.export(plain, tmp_path / "two")
     assert sorted(p.name for p in (tmp_path / "two").iterdir()) == ["manifest.json", "train.txt", "valid.txt"]
     assert plain.manifest()["parts"] == {"train": {"bytes": 15_000}, "valid": {"bytes": 5_000}}
+    prepared.write(parted, {"train": ([b"t" * 9], {}), "valid": ([], {}), "test": ([], {})}, {"corpus": "wikipedia"})
+    corpora.export(open_corpus(CorpusTable(name="wikipedia", path=str(parted))), tmp_path / "empty")
+    assert [(tmp_path / "empty" / f"{split}.txt").read_bytes() for split in corpora.SPLITS] == [b"t" * 9, b"", b""]
     with pytest.raises(RequestError, match="cannot write"):
         corpora.export(plain, text_file / "below a file")

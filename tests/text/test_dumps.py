@@ -104,6 +104,21 @@ def test_what_is_no_dump():
             read(content)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<?xml version="1.0" encoding="shift_jis"?>' + dump(*PAGES),
+        '<?xml version="1.0" encoding="foo-8"?>' + dump(*PAGES),
+        '<?xml version="1.0" encoding="rot13"?>' + dump(*PAGES),
+        '<?xml version="1.0" encoding="hex"?>' + dump(*PAGES),
+        dump(*PAGES).replace('key="1"', 'key="abc"'),
+    ],
+)
+def test_odd_encodings_and_namespaces_are_damage(content):
+    with pytest.raises(DataError, match="the dump is not well-formed XML"):
+        read(content.encode())
+
+
 def test_a_page_without_end_is_refused(monkeypatch):
     monkeypatch.setattr(dumps, "MOST_CHARACTERS", 1_000)
     with pytest.raises(DataError, match="more than 1,000 characters"):

@@ -16,6 +16,17 @@ from headcount.text.corpora import open_corpus
 from headcount.text.published import Published
 
 
+def test_hashes_are_those_that_were_published():
+    """enwik8's by hand over the file, enwik9's as many have it, text8's as the issue has it."""
+    known = {
+        "enwik8": "a1fa5ffddb56f4953e226637dabbb36a",
+        "enwik9": "e206c3450ac99950df65bf70ef61a12d",
+        "text8": "3bea1919949baf155f99411df5fada7e",
+    }
+    assert {name: file.md5 for name, file in published.FILES.items()} == known
+    assert {file.url for file in published.FILES.values()} == {f"https://mattmahoney.net/dc/{n}.zip" for n in known}
+
+
 @pytest.fixture
 def small_enwik8(monkeypatch):
     content = b"<mediawiki>" * 500
@@ -77,7 +88,7 @@ def test_without_a_network_the_sentence_says_where_to_put_the_file(monkeypatch):
         raise ConnectionError("no route")
 
     monkeypatch.setattr(pooch, "retrieve", offline)
-    with pytest.raises(RequestError, match=r"put the file at .*enwik8\.zip, or name it with --from or corpus\.path"):
+    with pytest.raises(RequestError, match=r"put the file at .*enwik8\.zip, or name it: corpus\.path of a recipe"):
         open_corpus(CorpusTable(name="enwik8"))
 
 
@@ -93,6 +104,15 @@ def test_one_file_is_wanted(tmp_path, small_enwik8):
         published.find("enwik8", ["a", "b"])
     with pytest.raises(RequestError, match="no such file"):
         published.find("enwik8", [str(tmp_path / "nowhere.gz")])
+
+
+def test_a_file_that_is_named_is_verified_whatever_the_cache_holds(tmp_path, small_enwik8, monkeypatch):
+    path = pack(small_enwik8, tmp_path / "enwik8.gz")
+    kept = published.find("enwik8", [str(path)])
+    with pytest.raises(DataError, match="does not hold enwik8"):
+        published.find("enwik8", [str(pack(b"garbage", tmp_path / "bad.gz"))])
+    monkeypatch.setattr(published, "_unpack", lambda *_: pytest.fail("it was unpacked twice"))
+    assert published.find("enwik8", [str(path)]) == kept
 
 
 def test_enwik9_is_another_file_of_the_same_kind(tmp_path, small_enwik8):

@@ -40,6 +40,7 @@ def _small(monkeypatch):
 def test_letters():
     assert text8.letters("It's 4 o'clock, 2026!") == b" it s four o clock two zero two six"
     assert text8.letters("Café https://x.org/Y?z=1 Ünï") == b" caf n"
+    assert text8.letters("see www.x.org/Y, WWW.Z.org. The www is") == b" see the www is"
     assert text8.letters("K \u212a 1\u0661") == b" k one"  # neither the sign of Kelvin nor another script's digits
     assert text8.letters("") == b"" and text8.letters("…") == b""
 
@@ -76,6 +77,31 @@ def test_our_filter_over_enwik9(tmp_path, name):
             open_corpus(CorpusTable(name="text8"))
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_file_that_is_named_is_the_one_that_is_used(tmp_path, packed):
+    """Ours and the published one lie side by side, in whatever order they came."""
+    ours, ending = b"".join(text8.filtered([DUMP], "dump")), ".gz" if packed else ""
+    for name, content in (("enwik9", DUMP), ("text8", TEXT8), ("junk", b"junk" * 99)):
+        (tmp_path / f"{name}{ending}").write_bytes(gzip.compress(content) if packed else content)
+    for name in ("enwik9", "text8", "enwik9", "text8"):
+        corpus = open_corpus(CorpusTable(name="text8", path=str(tmp_path / f"{name}{ending}")))
+        assert corpus.file.read_bytes() == (TEXT8 if name == "text8" else ours)
+        with pytest.raises(DataError, match="md5"):
+            text8.find([str(tmp_path / f"junk{ending}")])
+    assert text8.is_ready("text8")
+    assert open_corpus(CorpusTable(name="text8")).file.read_bytes() == (TEXT8 if packed else ours)  # if it can choose
+    assert text8.find([str(cache_folder() / "text8-own")]).read_bytes() == ours
+
+
+def test_a_text8_part_is_of_the_file_that_is_named(tmp_path):
+    (tmp_path / "enwik8").write_bytes(DUMP[:-3_000])
+    kept = text8.find_part([str(tmp_path / "enwik8")])
+    assert text8.find_part([str(kept)]) == kept
+    (tmp_path / "junk").write_bytes(b"junk")
+    with pytest.raises(DataError, match="is not enwik8"):
+        text8.find_part([str(tmp_path / "junk")])
+
+
 def test_enwik8_gives_text8_part_and_nothing_else(tmp_path):
     (tmp_path / "enwik8").write_bytes(DUMP[:-3_000])
     with pytest.raises(RequestError, match="ask for text8-part"):
@@ -96,7 +122,7 @@ def test_rules_that_changed_make_it_again(tmp_path, monkeypatch):
 
 def test_something_else(tmp_path):
     (tmp_path / "x").write_bytes(b"something else" * 100)
-    with pytest.raises(DataError, match="neither text8 nor enwik9"):
+    with pytest.raises(DataError, match="is not text8 or enwik9"):
         text8.find([str(tmp_path / "x")])
 
 

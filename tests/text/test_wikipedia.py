@@ -3,18 +3,20 @@
 import bz2
 import gzip
 import json
+import tarfile
+import zipfile
 
 import pytest
 
 from headcount.errors import DataError, RequestError
 from headcount.tables import CorpusTable
-from headcount.text import prepared, wikipedia
+from headcount.text import dumps, prepared, wikipedia
 from headcount.text.cache import cache_folder
 from headcount.text.corpora import open_corpus
 from tests.text.dump_maker import dump, page
 
 TITLES = [f"Article {i}" for i in range(120)]
-PAGES = [page(title, f"'''{title}''' is [[one|the {title}]].\n== Empty ==\n") for title in TITLES]
+PAGES = [page(title, f"'''{title}''' is [[one|the {title}]].\u2003B\n== Empty ==\n") for title in TITLES]
 PAGES[30:30] = [page("R", "#REDIRECT [[X]]", redirect=True), page("Talk:X", "chat", ns=1)]
 
 
@@ -46,7 +48,8 @@ def test_the_manifest_counts_and_knows_the_dump(packed):
     manifest = prepared.read_manifest(file)
     assert sum(part["articles"] for part in manifest["parts"].values()) == len(TITLES)
     assert (manifest["redirects"], manifest["other_pages"]) == (1, 1)
-    assert sum(part["words"] for part in manifest["parts"].values()) == len(file.read_text().split())
+    assert sum(part["words"] for part in manifest["parts"].values()) == len(file.read_bytes().split())
+    assert sum(part["lines"] for part in manifest["parts"].values()) == file.read_bytes().count(b"\n")
     assert manifest["dump"]["bytes"] == packed.stat().st_size and len(manifest["dump"]["sha256"]) == 64
     assert manifest["made_by"].startswith("headcount ") and manifest["form"] == "markup"
     assert str(cache_folder()) not in json.dumps(manifest)
@@ -54,8 +57,8 @@ def test_the_manifest_counts_and_knows_the_dump(packed):
 
 def test_markup_is_kept_or_rendered(packed):
     kept, rendered = wikipedia.build(packed), wikipedia.build(packed, "text")
-    assert "= Article 7 =\n\n'''Article 7''' is [[one|the Article 7]].\n== Empty ==\n\n" in kept.read_text()
-    assert "= Article 7 =\n\nArticle 7 is the Article 7.\n\n" in rendered.read_text()
+    assert "= Article 7 =\n\n'''Article 7''' is [[one|the Article 7]].\u2003B\n== Empty ==\n\n" in kept.read_text()
+    assert "= Article 7 =\n\nArticle 7 is the Article 7.\u2003B\n\n" in rendered.read_text()
     assert wikipedia.built() == sorted([kept, rendered])
 
 
@@ -122,3 +125,65 @@ def test_dumps_that_give_nothing(tmp_path):
     with pytest.raises(DataError, match="ends in the middle"):
         wikipedia.build(tmp_path / "torn.xml.bz2")
     assert not wikipedia.is_ready()
+    assert all(file.name.startswith(".lock") for file in cache_folder().iterdir())  # nothing to go on with
+
+
+@pytest.mark.parametrize("name", ["wiki.xml.zip", "wiki.xml.tar.gz", "wiki.tgz"])
+def test_a_dump_in_an_archive(tmp_path, name):
+    (tmp_path / "wiki.xml").write_text(dump(*PAGES))
+    plain = wikipedia.build(tmp_path / "wiki.xml").read_bytes()
+    if name.endswith("zip"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.write(tmp_path / "wiki.xml", "wiki.xml")
+    else:
+        with tarfile.open(tmp_path / name, "w:gz") as archive:
+            archive.add(tmp_path / "wiki.xml", "wiki.xml")
+    assert wikipedia.build(tmp_path / name).read_bytes() == plain
+
+
+def test_what_older_rules_made_is_not_used(packed, monkeypatch):
+    kept = wikipedia.build(packed)
+    assert prepared.read_manifest(kept)["rules"] == wikipedia.RULES
+    monkeypatch.setattr(wikipedia, "RULES", wikipedia.RULES + 1)
+    assert wikipedia.built() == [] and not wikipedia.is_ready()
+    again = wikipedia.build(packed)
+    assert again != kept and wikipedia.built() == [again]
+    assert open_corpus(CorpusTable(name="wikipedia", path=str(kept))).file == kept  # a run on it can go on
+
+
+def title_in(split: str, number: int = 0) -> str:
+    return [title for title in map(str, range(1_000)) if wikipedia.split_of(title) == split][number]
+
+
+LINES = "".join(f"line {i} of the article é\n" for i in range(400))
+
+
+@pytest.mark.parametrize("there", [["train"], ["valid"], ["test"], ["train", "test"], ["valid", "test"], ["train"] * 5])
+def test_a_few_articles_are_divided_within_their_text(tmp_path, capsys, there):
+    texts = [(title_in(split, there[:i].count(split)), LINES if i == 0 else "short") for i, split in enumerate(there)]
+    (tmp_path / "wiki.xml").write_text(dump(*(page(title, text) for title, text in texts)))
+    corpus = open_corpus(CorpusTable(name="wikipedia", path=str(tmp_path / "wiki.xml")))
+    parts = {split: corpus.split(split).tobytes() for split in ("train", "valid", "test")}
+    assert all(part.endswith(b"\n") for part in parts.values())
+    whole = b"".join(parts.values())
+    assert all(whole.count(wikipedia.form_of(dumps.Article(*text, 0, (0, 0)), None).encode()) == 1 for text in texts)
+    divided = corpus.manifest()["divided"]
+    said = [split for split in ("train", "valid", "test") if split not in there]
+    assert f"falls into {' or '.join(said)}: the text of {there[0]} is divided" in divided
+    assert divided in capsys.readouterr().err
+    assert sum(part.get("articles", 0) for part in corpus.manifest()["parts"].values()) == len(there)
+    if len(set(there)) == 1:
+        assert [len(part) / len(whole) for part in parts.values()] == pytest.approx([0.9, 0.05, 0.05], abs=0.01)
+    for split in set(there[1:]) - {there[0]}:  # an article that a hash held out stays held out
+        assert b"short" in parts[split] and len(parts[split]) < 100
+
+
+def test_one_line_is_divided_at_words_and_one_word_between_characters(tmp_path):
+    for text, ends in (("some words " * 200, b" "), ("é" * 2_000, "é".encode())):
+        (tmp_path / "wiki.xml").write_text(dump(page("0", text)))
+        corpus = open_corpus(CorpusTable(name="wikipedia", path=str(tmp_path / "wiki.xml")))
+        assert corpus.split("train").tobytes().endswith(ends) and corpus.split("valid").tobytes().decode()
+
+
+def test_ordinary_dumps_are_not_divided(packed):
+    assert "divided" not in prepared.read_manifest(wikipedia.build(packed))

@@ -14,6 +14,7 @@ from headcount.text.corpora import open_corpus
 from headcount.text.wikitext import Form
 from tests.conftest import make_text
 
+REAL = dict(wikitext.FORMS)
 PARTS = {
     "train": b" = A title = \n \n" + make_text(4_000) + b" <unk> \n",
     "valid": b" \n a <unk> of words \n",
@@ -59,7 +60,7 @@ def test_words_are_counted_across_chunks(monkeypatch):
     counts = {}
     content = b" one two  three\nfour "
     pieces = iter([content[i : i + 1] for i in range(len(content))])
-    read = b"".join(wikitext._counted(pieces, counts))
+    read = b"".join(prepared.counted(pieces, counts))
     assert read == content and counts == {"lines": 1, "words": 4}
 
 
@@ -109,3 +110,28 @@ def test_a_damaged_cache_is_made_again(tmp_path):
     file.write_bytes(b"damaged")
     assert not prepared.is_whole(file)
     assert wikitext.find("wikitext-2", [str(place)]).read_bytes() == b"".join(PARTS.values())
+
+
+def test_hashes_are_those_that_others_have_too():
+    """sha1 of the parts as GluonNLP has them, sha256 of the zips as mlx-data; wikitext-2 was hashed by hand as well."""
+    parts = {
+        "wikitext-2": "863f29c46ef9d167fff4940ec821195882fe29d1 0418625c8b4da6e4b5c7a0b9e78d4ae8f7ee5422 "
+        "c7b8ce0aa086fb34dab808c5c49224211eb2b172",
+        "wikitext-2-raw": "d33faf256327882db0edc7c67cd098d1051a2112 db78d4db83700cba1b1bf4a9381087043db2876d "
+        "6f1fe2054a940eebfc76b284b09680763b37f5ea",
+        "wikitext-103": "b7497e2dfe77e72cfef5e3dbc61b7b53712ac211 c326ac59dc587676d58c422eb8a03e119582f92b "
+        "8a5befc548865cec54ed4273cf87dbbad60d1e47",
+        "wikitext-103-raw": "3d06627c15e834408cfee91293f862c11c1cc9ef db78d4db83700cba1b1bf4a9381087043db2876d "
+        "6f1fe2054a940eebfc76b284b09680763b37f5ea",
+    }
+    zips = {
+        "wikitext-2": "92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c",
+        "wikitext-2-raw": "ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11",
+        "wikitext-103": "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590",
+        "wikitext-103-raw": "91c00ae287f0d699e18605c84afc9e45c192bc6b7797ff8837e5474655a33794",
+    }
+    assert {name: " ".join(form.sha1) for name, form in REAL.items()} == parts
+    assert {name: form.sha256 for name, form in REAL.items()} == zips
+    for name, form in REAL.items():
+        assert (form.zip, form.ending) == (f"{name}-v1.zip", "raw" if name.endswith("raw") else "tokens")
+    assert wikitext.ADDRESS == "https://wikitext.smerity.com"

@@ -13,7 +13,7 @@ from headcount.recipe import from_dict, read, to_toml
 from headcount.use import published, recipe_files
 from headcount.use.published import rows, table
 
-WAYS = {"carried", "sliding", "reset", "whole-file", "adapting", "unstated"}
+WAYS = {"carried", "sliding", "whole-file", "adapting", "unstated"}
 DATA = tomllib.loads((Path(published.__file__).parent / "published.toml").read_text())
 
 
@@ -79,17 +79,62 @@ def a_run(folder: Path, recipe: str, **changes: str) -> Path:
     return folder
 
 
-def figure(split: str, value: float, size: int = 1_000, corpus: str = "enwik8") -> str:
+def figure(split: str, value: float, size: int = 1_000, corpus: str = "enwik8", **more) -> str:
     made = {
         "value": value,
         "unit": "bits per byte",
         "bytes": size,
         "protocol": {"name": "merity2019"},
-        "corpus": {"name": corpus, "split": split},
+        "corpus": {"name": corpus, "split": split, "sha256": "0" * 64},
         "tokens": "bytes",
         "model": {"step": 7},
+        **more,
     }
     return json.dumps(made) + "\n"
+
+
+def test_points_of_a_curve_and_damaged_lines_are_no_figures_of_a_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    same = a_run(tmp_path / "same", "recipes/paper/sha_rnn_1head.toml", train_steps="9")
+    point = figure("test", 7.77, 10**6, protocol={"name": "merity2019", "curve": "window"})
+    whole = json.loads(figure("test", 1.4))
+    bad = [{key: value for key, value in whole.items() if key != left_out} for left_out in whole]
+    bad += [{**whole, "tokens": {"kind": "bytes"}}, {**whole, "value": "1.4"}, {**whole, "corpus": "enwik8"}]
+    (same / "figures.jsonl").write_text(point + "".join(json.dumps(line) + "\n" for line in bad))
+    assert run(["table", "enwik8", "--runs", str(same)]) == 0
+    said = capsys.readouterr()
+    assert "7.7700" not in said.out and "no figure yet" in said.out
+    assert f"{len(bad)} of the lines of figures.jsonl are no figures and left out" in said.err
+    assert run(["compare", str(same)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "shown"),
+    [
+        ({"tokens": {"kind": "words", "scored": 10, "exact": True}, "nats": 31.0}, "perplexity 22.20 per word, 0.9500"),
+        (
+            {
+                "tokens": {"kind": "bytes", "scored": 1_000, "exact": True},
+                "corpus": {
+                    "name": "wikitext-103",
+                    "split": "test",
+                    "sha256": "0" * 64,
+                    "counts": {"bytes": 1_000, "words": 180, "lines": 10},
+                },
+            },
+            "perplexity 32.00 per word, 0.9500",  # 950 bits over 190 words and <eos>
+        ),
+        ({}, "0.9500 bits per byte (merity2019"),  # of before there were counts
+    ],
+)
+def test_on_wikitext_a_run_is_shown_in_the_unit_of_the_rows(tmp_path, capsys, more, shown):
+    same = a_run(tmp_path / "same", "recipes/paper/transformer_xl_wikitext103_standard.toml", train_steps="9")
+    made = {**json.loads(figure("test", 0.95, corpus="wikitext-103")), **more}
+    (same / "figures.jsonl").write_text(json.dumps(made) + "\n")
+    assert run(["table", "wikitext-103", "--runs", str(same)]) == 0
+    said = flat(capsys)
+    assert f"{same} {shown}" in said.replace("- ", "-") or shown in said
+    assert ("per word," in said) == bool(more)
 
 
 def test_a_run_stands_for_a_row_by_its_model_and_corpus(tmp_path, capsys):

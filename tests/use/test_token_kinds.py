@@ -10,6 +10,8 @@ import pytest
 import headcount as hc
 from headcount.cli import run as command
 from headcount.errors import DataError, RequestError
+from headcount.learn.plan import settle
+from headcount.recipe import read
 from headcount.use.compare import compare
 from tests.conftest import make_text, tiny_recipe_text
 
@@ -264,3 +266,11 @@ def test_a_run_says_whether_what_it_learns_from_can_be_restored(trained):
     for kind in ("bytes", "legacy-txl"):
         begun = trained(kind).events()[0]
         assert begun["event"] == "started" and begun["exact"] == (kind == "bytes")
+
+
+@pytest.mark.parametrize(("kind", "said"), [("characters", True), ("words", False)])
+def test_bands_of_symbols_that_are_not_in_the_order_of_frequency_are_said(kind, said, folder):
+    sentences = []
+    recipe = read(folder / "my.toml", [*KINDS[kind], "model.cutoffs=[100]"])
+    settle(recipe, sentences.append)
+    assert any("characters are not in the order of their frequency" in sentence for sentence in sentences) == said

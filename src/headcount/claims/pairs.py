@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headcount.text.mapped import Text
+from headcount.text.mapped import Text, stretch
 from headcount.use.load import LanguageModel
 
 Bits = npt.NDArray[np.float64]
@@ -50,7 +50,7 @@ def find_pairs(text: Text) -> dict[bytes, tuple[int, int]]:
     """Words that a text has in both spellings: the form with z, and how often it has each (z, s)."""
     counts: Counter[bytes] = Counter()
     for begin in range(0, len(text), READ_AT_ONCE):
-        counts.update(match[0].lower() for match in SPELLING.finditer(text[begin : begin + READ_AT_ONCE].tobytes()))
+        counts.update(match[0].lower() for match in SPELLING.finditer(stretch(text, begin, begin + READ_AT_ONCE)))
     forms = {word: swapped(word) for word in counts}
     return {word: (counts[word], counts[forms[word]]) for word in counts if _has_z(word) and forms[word] in counts}
 

@@ -13,6 +13,7 @@ the same bytes. The same body is trained under each (trainings), and of each are
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,11 +27,12 @@ from headcount.claims import pairs, segmentations, tokenisation_page, trainings
 from headcount.claims.branching import Branch, branches
 from headcount.claims.contract import Claim, Setting
 from headcount.claims.guesses import MOST_GUESSES, Guessed, Openings, guess
-from headcount.claims.tokenisation_verdict import standard_error, verdict
+from headcount.claims.tokenisation_verdict import CHAIN_RULE, standard_error, verdict
 from headcount.claims.trainings import Kind, Training
 from headcount.errors import RequestError
 from headcount.learn.run import Run
 from headcount.measure.kinds import place_in_word
+from headcount.measure.score import score
 from headcount.models.contract import count_parameters
 from headcount.show.page import Section
 from headcount.text.corpora import Bytes, map_file
@@ -51,8 +53,6 @@ MOST_SHOWN = 5
 SHORT = 12
 """Words of so many letters are summed exactly."""
 WORD = re.compile(rb"(?<=[^\s]) [A-Za-z]+(?=[^A-Za-z\x80-\xff])")
-CHAIN_RULE = 1e-3
-"""Bits by which bytes may miss it: two orders of summing in float32."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _measured(lm: LanguageModel, run: Run, one: Training, kind: Kind, heard: Hea
         "steps": one.steps,
         "bytes_read": last["bytes"],
         "seconds": last["seconds"],
-        **_totals(bits, text),
+        **_totals(lm, bits, text),
         "places": _by_place(heard.text, bits),
         "overstated": _overstated(lm, text, bits, heard) if lm.tokens.kind != "words" else None,
         "guesses": _guesses(lm, text, heard),
@@ -181,11 +181,12 @@ def _ends(text: Encoded) -> npt.NDArray[np.int64]:
     return np.cumsum(text.tokens.lengths[text.ids] if text.spans is None else text.spans, dtype=np.int64)
 
 
-def _totals(bits: Bits, text: Encoded) -> dict[str, Any]:
-    """All bits over the same bytes, and what they look like by token."""
-    by_token = np.add.reduceat(bits, np.concatenate([[0], _ends(text)[:-1]]))
+def _totals(lm: LanguageModel, bits: Bits, text: Encoded) -> dict[str, Any]:
+    """All bits over the same bytes; beside them what the tokens themselves were charged, and which bytes they spell."""
+    by_token = np.concatenate(list(score(lm.model, text.ids, start=lm.tokens.start))) / math.log(2)
     mean = float(by_token.mean())
     return {
+        "restored": hashlib.sha256(lm.tokens.decode([int(symbol) for symbol in text.ids])).hexdigest(),
         "bits": float(bits.sum()),
         "bits_per_byte": float(bits.mean()),
         "tokens_scored": len(by_token),
@@ -196,13 +197,14 @@ def _totals(bits: Bits, text: Encoded) -> dict[str, Any]:
 
 
 def _by_place(text: Bytes, bits: Bits) -> list[dict[str, Any]]:
-    """Mean bits at each place of a word: 0 is the byte before its first letter."""
+    """Letters and the bits of all their bytes, at each place of a word: 0 is the byte before its first letter."""
     place = np.minimum(place_in_word(text), PLACES)
     before = np.append(place[1:] == 1, False) & (place == 0)
-    masks = [before, *(place == i for i in range(1, PLACES + 1))]
+    begins = (text & 0xC0) != 0x80
+    masks = [(before, before), *((place == i, (place == i) & begins) for i in range(1, PLACES + 1))]
     return [
-        {"place": i, "count": int(mask.sum()), "bits": float(bits[mask].sum())}
-        for i, mask in enumerate(masks)
+        {"place": i, "count": int(counted.sum()), "bits": float(bits[mask].sum())}
+        for i, (mask, counted) in enumerate(masks)
         if mask.any()
     ]
 
@@ -244,7 +246,7 @@ def _overstated(lm: LanguageModel, text: Encoded, bits: Bits, heard: Heard) -> d
         "share": float(over.sum()) / canonical if canonical else 0.0,
         "largest": [{**shown[i], "overstated": float(over[i])} for i in np.argsort(-over)[:MOST_SHOWN]],
         "deviation": float(np.abs(over).max(initial=0.0)),
-        "error": words * standard_error(over),  # of the words that were taken
+        "error": None if (error := standard_error(over)) is None else words * error,  # of the words that were taken
         "drawn_error": math.sqrt(sum(error**2 for error in errors)),
     }
 
@@ -288,7 +290,7 @@ def _mean(count: int, values: Iterable[float]) -> float:
     return sum(values) / count if count else 0.0
 
 
-def _against(bits: Bits, plain: Bits) -> dict[str, float]:
+def _against(bits: Bits, plain: Bits) -> dict[str, float | None]:
     """Bits per byte beyond those of the bytes, with the standard error over blocks of text."""
     blocks = len(bits) // BLOCK
     apart = (bits - plain)[: blocks * BLOCK].reshape(blocks, BLOCK).mean(axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headcount.claims.tokenisation_verdict import Run, first_letter, group, name_of
+from headcount.claims.tokenisation_verdict import Run, first_letter, group, name_of, plus_minus
 from headcount.show.page import Section, escape, table
 from headcount.show.plots import Line, bar_chart, line_chart
 
@@ -84,7 +84,7 @@ def _name(run: Run) -> str:
 def _apart(run: Run) -> str:
     if run["tokens"]["kind"] == "bytes":
         return ""
-    return f"{run['against_bytes']['difference']:+.4f} ± {run['against_bytes']['error']:.4f}"
+    return f"{run['against_bytes']['difference']:+.4f} {plus_minus(run['against_bytes']['error'], '.4f')}"
 
 
 def _trained(runs: Sequence[Run], left_out: Mapping[str, str]) -> Section:
@@ -130,7 +130,7 @@ def _places(runs: Sequence[Run]) -> Section:
         rows = [
             (
                 _name(run),
-                *(f"{share:.1%}" for share in first_letter(run)),
+                *(f"{share:.1%}" for share in first_letter(run) or ()),
                 f"{_mean(run, 1, 1):.2f}",
                 f"{_mean(run, 2, 99):.2f}",
             )
@@ -143,6 +143,8 @@ def _places(runs: Sequence[Run]) -> Section:
         "Mean bits of the byte before a word (0), of its first letter (1), its second and so on; the last place stands "
         "for all after it. A token's bits are divided among its bytes by the mass of all tokens that begin alike."
     )
+    if first_letter(runs[0]) is None:
+        return Section("Bits by place in a word", about, "<p>The held-out text has no letters.</p>")
     return Section("Bits by place in a word", about, _each(runs, chart))
 
 
@@ -159,7 +161,7 @@ def _overstated(runs: Sequence[Run]) -> Section:
             f"{over['words']:,}",
             f"{over['sampled']:,}",
             f"{over['canonical'] / over['words']:.3f}",
-            f"{_round(over['overstated'] / over['words'], 4):.4f} ± {over['error'] / over['words']:.4f}",
+            f"{_round(over['overstated'] / over['words'], 4):.4f} {plus_minus(over['error'], '.4f', over['words'])}",
             f"{over['drawn_error'] / over['words']:.4f}" if over["sampled"] else "",
             f"{_round(over['share'], 5):.3%}",
         )

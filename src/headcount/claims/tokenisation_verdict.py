@@ -18,14 +18,19 @@ UNEVEN = 0.1
 """Seconds that were to be equal may differ by so much before it is said."""
 NOTHING = 0.0005
 """A share below it is called nothing."""
+CHAIN_RULE = 1e-3
+"""Bits by which bytes may miss it: two orders of summing in float32."""
+ADDS_UP = 1e-4
+"""Share of all bits by which those of the tokens may miss them, for the same reason."""
 
 
 def verdict(record: Mapping[str, Any]) -> str:
     """Which part of the worry is accounting, and which is real."""
     runs: Sequence[Run] = record["runs"]
     parts = [
-        _answer(runs),
-        _accounting(runs, record["held_out"]["bytes"]),
+        _answer(runs, record["held_out"]),
+        _accounting(runs, record["held_out"]),
+        _same(record["left_out"]),
         _learnt(runs, "bytes"),
         _learnt(runs, "seconds"),
         _canonical(runs),
@@ -37,9 +42,19 @@ def verdict(record: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def standard_error(values: npt.NDArray[np.float64]) -> float:
-    """Of a mean; of fewer than two values none is known, and 0 is said."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+def standard_error(values: npt.NDArray[np.float64]) -> float | None:
+    """Of a mean; of fewer than two values none is known."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+
+
+def is_sure(value: float, error: float | None) -> bool:
+    """Whether something is not 0, beyond its error; without one nothing is sure."""
+    return error is not None and abs(value) > SURE * error
+
+
+def plus_minus(error: float | None, form: str = ".3f", over: float = 1.0) -> str:
+    """An error as it is shown beside its value."""
+    return "± unknown" if error is None else f"± {error / over:{form}}"
 
 
 def name_of(run: Run) -> str:
@@ -52,15 +67,17 @@ def group(runs: Sequence[Run], budget: str) -> list[Run]:
     return [run for run in runs if run["budget"] == budget or run["tokens"]["kind"] == "bytes"]
 
 
-def first_letter(run: Run) -> tuple[float, float]:
-    """What first letters take of the bits of all letters, and what share of the letters they are."""
+def first_letter(run: Run) -> tuple[float, float] | None:
+    """What first letters take of the bits of all letters, and what share of the letters they are, if there are any."""
     letters = [place for place in run["places"] if place["place"] > 0]
+    if not letters:
+        return None
     bits, count = (sum(place[key] for place in letters) for key in ("bits", "count"))
     first = [place for place in letters if place["place"] == 1]
     return sum(place["bits"] for place in first) / bits, sum(place["count"] for place in first) / count
 
 
-def _answer(runs: Sequence[Run]) -> str:
+def _answer(runs: Sequence[Run], held_out: Mapping[str, Any]) -> str:
     """Which part is accounting, and which is real."""
     sure = [
         f"{_listed(names)} {better} at equal {budget}"
@@ -69,31 +86,58 @@ def _answer(runs: Sequence[Run]) -> str:
         if names
     ]
     real = [f"what was learnt (against bytes: {'; '.join(sure)})"] if sure else []
-    real += ["that bits sit at the beginning of words"] if _sit_at_the_beginning(group(runs, "bytes")) else []
-    helped = _helped(group(runs, "bytes"))
+    alike = group(runs, "bytes")
+    begin = [name_of(run) for run in alike if _sits_at_the_beginning(run)]
+    real += [f"that bits sit at the beginning of words ({', '.join(begin)})"] if begin else []
+    helped = _helped(alike)
     real += [f"that guessing is easier with feedback ({', '.join(helped)})"] if helped else []
     found = f"Real is {_listed(real)}" if real else "Nothing else of it could be measured here"
+    wrong = _miscounted(runs, held_out)
+    if wrong:
+        return f"The bits do not add up here, so nothing can be said of accounting: {'; '.join(wrong)}. {found}."
     return (
         "Of the paper's worry, the part about comparing figures is accounting: none of it is left once all bits are "
-        f"counted over equal bytes. {found}."
+        f"counted over equal bytes. So they are here: {len(runs)} runs, each charged for the same "
+        f"{held_out['bytes']:,} bytes, the bits of its tokens adding up to theirs. {found}."
     )
+
+
+def _miscounted(runs: Sequence[Run], held_out: Mapping[str, Any]) -> list[str]:
+    """What would make comparing total bits wrong: other bytes, bits that are missing, a chain rule that fails."""
+    wrong = []
+    for run in runs:
+        if run["restored"] != held_out["sha256"]:
+            wrong.append(f"the tokens of {run['run']} spell other bytes")
+        told, bits = run["bits_per_token"] * run["tokens_scored"], run["bits"]
+        if abs(told - bits) > ADDS_UP * bits or abs(run["bits_per_byte"] * held_out["bytes"] - bits) > ADDS_UP * bits:
+            wrong.append(f"of {run['run']} the tokens have {told:,.1f} bits and the bytes {bits:,.1f}")
+        over = run["overstated"]
+        if run["tokens"]["kind"] == "bytes" and over["words"] and over["deviation"] > CHAIN_RULE:
+            wrong.append(f"bytes miss the chain rule by {over['deviation']:.0e} bits")
+    return wrong
+
+
+def _same(left_out: Mapping[str, str]) -> str:
+    """What was not trained, and why."""
+    return " ".join(f"Left out are {name}: {why}." for name, why in left_out.items())
 
 
 def _listed(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def _sit_at_the_beginning(alike: Sequence[Run]) -> bool:
-    return all(share > size for share, size in map(first_letter, alike))
+def _sits_at_the_beginning(run: Run) -> bool:
+    found = first_letter(run)
+    return found is not None and found[0] > found[1]
 
 
 def _helped(alike: Sequence[Run]) -> list[str]:
     """Under which kinds a word takes fewer guesses with feedback, beyond the error."""
     saved = ((run, run["guesses"]["saved"]) for run in alike if run["guesses"]["words"])
-    return [name_of(run) for run, found in saved if found["guesses"] > SURE * found["error"]]
+    return [name_of(run) for run, found in saved if found["guesses"] > 0 and is_sure(found["guesses"], found["error"])]
 
 
-def _accounting(runs: Sequence[Run], size: int) -> str:
+def _accounting(runs: Sequence[Run], held_out: Mapping[str, Any]) -> str:
     """Perplexity per token against bits over equal bytes."""
     alike = group(runs, "bytes")
     by_token = sorted(alike, key=lambda run: float(run["perplexity_per_token"]))
@@ -108,17 +152,18 @@ def _accounting(runs: Sequence[Run], size: int) -> str:
     )
     return (
         f"Accounting: per token, perplexity runs from {low['perplexity_per_token']:,.1f} ({name_of(low)}) to "
-        f"{high['perplexity_per_token']:,.1f} ({name_of(high)}), a factor of {factor:,.0f}; over the same {size:,} "
-        f"bytes all lie between {by_byte[0]['bits_per_byte']:.3f} and {by_byte[-1]['bits_per_byte']:.3f} bits per "
-        f"byte. {order}. The bits of a word's pieces add up to the bits of the word, whatever is told in "
-        f"between{_chain_rule(runs)}."
+        f"{high['perplexity_per_token']:,.1f} ({name_of(high)}), a factor of {factor:,.0f}; over the same "
+        f"{held_out['bytes']:,} bytes all lie between {by_byte[0]['bits_per_byte']:.3f} and "
+        f"{by_byte[-1]['bits_per_byte']:.3f} bits per byte. {order}."
+        f"{'' if _miscounted(runs, held_out) else _chain_rule(runs)}"
     )
 
 
 def _chain_rule(runs: Sequence[Run]) -> str:
     """By how much bytes missed the chain rule, at most, if a word was there to check it."""
     (plain,) = (run["overstated"] for run in runs if run["tokens"]["kind"] == "bytes")
-    return f"; of bytes this was checked, to {plain['deviation']:.0e} bits" if plain["words"] else ""
+    checked = f"; of bytes this was checked, to {plain['deviation']:.0e} bits" if plain["words"] else ""
+    return f" The bits of a word's pieces add up to the bits of the word, whatever is told in between{checked}."
 
 
 def _learnt(runs: Sequence[Run], budget: str) -> str:
@@ -132,7 +177,7 @@ def _learnt(runs: Sequence[Run], budget: str) -> str:
         (plain,) = (run for run in runs if run["tokens"]["kind"] == "bytes")
         far = [run for run in others if abs(run["seconds"] / plain["seconds"] - 1) > UNEVEN]
         uneven = "".join(
-            f" ({name_of(run)} learnt for {run['seconds']:,.0f} seconds where bytes had {plain['seconds']:,.0f})"
+            f" ({name_of(run)} learnt for {run['seconds']:,.3g} seconds where bytes had {plain['seconds']:,.3g})"
             for run in far
         )
     return f"Learning, at equal {budget}, against bytes: {'; '.join(said)}{uneven}."
@@ -140,17 +185,15 @@ def _learnt(runs: Sequence[Run], budget: str) -> str:
 
 def _difference(run: Run) -> str:
     apart, error = run["against_bytes"]["difference"], run["against_bytes"]["error"]
-    if abs(apart) <= SURE * error:
-        return f"no different beyond its error ({apart:+.3f} ± {error:.3f} bits per byte)"
-    return f"{'better' if apart < 0 else 'worse'} by {abs(apart):.3f} ± {error:.3f} bits per byte"
+    if not is_sure(apart, error):
+        return f"no different beyond its error ({apart:+.3f} {plus_minus(error)} bits per byte)"
+    return f"{'better' if apart < 0 else 'worse'} by {abs(apart):.3f} {plus_minus(error)} bits per byte"
 
 
 def _beyond_error(alike: Sequence[Run]) -> dict[str, list[str]]:
     """Which kinds differ from bytes by more than their error, by direction."""
     apart = [(run, run["against_bytes"]) for run in alike if run["tokens"]["kind"] != "bytes"]
-    sure = [
-        (name_of(run), found["difference"]) for run, found in apart if abs(found["difference"]) > SURE * found["error"]
-    ]
+    sure = [(name_of(run), found["difference"]) for run, found in apart if is_sure(found["difference"], found["error"])]
     return {
         "better": [name for name, difference in sure if difference < 0],
         "worse": [name for name, difference in sure if difference > 0],
@@ -165,8 +208,8 @@ def _canonical(runs: Sequence[Run]) -> str:
     if not pieces:
         return ""
     said = [
-        f"{run['overstated']['share']:.2%} ± {run['overstated']['error'] / run['overstated']['canonical']:.2%} "
-        f"({name_of(run)})"
+        f"{run['overstated']['share']:.2%} "
+        f"{plus_minus(run['overstated']['error'], '.2%', run['overstated']['canonical'])} ({name_of(run)})"
         for run in pieces
     ]
     if all(run["overstated"]["share"] < NOTHING for run in pieces):
@@ -180,17 +223,21 @@ def _canonical(runs: Sequence[Run]) -> str:
 
 
 def _places(runs: Sequence[Run]) -> str:
-    """Do the first characters carry most?"""
-    alike = group(runs, "bytes")
-    shares = [f"{first_letter(run)[0]:.0%} ({name_of(run)})" for run in alike]
-    size = first_letter(alike[0])[1]
-    agrees = (
-        "Bits do sit at the beginning of words" if _sit_at_the_beginning(alike) else "Bits do not sit at the beginning"
-    )
-    return (
-        f"{agrees}: first letters are {size:.0%} of all letters and take {', '.join(shares)} of their bits, however "
-        "the text is cut into tokens."
-    )
+    """Do the first characters carry most, and under which kinds?"""
+    found = [(name_of(run), run, shares) for run in group(runs, "bytes") if (shares := first_letter(run))]
+    if not found:
+        return ""
+    taken = ", ".join(f"{share:.0%} ({name})" for name, _, (share, _) in found)
+    begin = [name for name, run, _ in found if _sits_at_the_beginning(run)]
+    others = [name for name, *_ in found if name not in begin]
+    if not others:
+        agrees = "Bits do sit at the beginning of words, however the text is cut into tokens"
+    elif not begin:
+        agrees = "Bits do not sit at the beginning of words, however the text is cut into tokens"
+    else:
+        agrees = f"Bits sit at the beginning of words under {_listed(begin)} and not under {_listed(others)}"
+    size = found[0][2][1]
+    return f"{agrees}: first letters are {size:.0%} of all letters and take {taken} of their bits."
 
 
 def _feedback(runs: Sequence[Run], most: int) -> str:
@@ -233,7 +280,7 @@ def _spellings(runs: Sequence[Run]) -> str:
     dearer = []
     for run in alike[1:]:
         apart = np.subtract([case["choice"] for case in run["spellings"]["cases"]], plain)
-        if count > 1 and abs(apart.mean()) > SURE * standard_error(apart):
+        if is_sure(float(apart.mean()), standard_error(apart)):
             dearer.append(f"{'dearer' if apart.mean() > 0 else 'cheaper'} under {name_of(run)} than under bytes")
     sense = f"it is {_listed(dearer)}" if dearer else "the kinds do not differ beyond the error"
     return (
@@ -250,7 +297,28 @@ def _names(runs: Sequence[Run]) -> str:
     said = ", ".join(
         f"{run['names']['first']['bits']:.1f} and {run['names']['later']['bits']:.1f} ({name_of(run)})" for run in alike
     )
-    shares = [1 - run["names"]["later"]["bits"] / run["names"]["first"]["bits"] for run in alike]
-    best = name_of(alike[shares.index(max(shares))])
-    gains = f"the saving is largest for {best}" if max(shares) > 0 else "none of these models copies yet"
+    saved = sorted(((*_saving(run), name_of(run)) for run in alike), key=lambda one: -one[0])
+    sure = [name for share, error, name in saved if share > 0 and is_sure(share, error)]
+    if not sure:
+        return f"A name costs so many bits at first and when it was read before: {said}; none saves beyond the error."
+    gains = f"it is cheaper, beyond the error, under {_listed(sure)}"
+    if len(saved) > 1:
+        (best, error, name), (next_best, next_error, _) = saved[:2]
+        both = None if error is None or next_error is None else (error**2 + next_error**2) ** 0.5
+        gains += (
+            f", and the saving is largest for {name}"
+            if is_sure(best - next_best, both)
+            else "; in how much they save, the kinds do not differ beyond the error"
+        )
     return f"A name costs so many bits at first and when it was read before: {said}; {gains}."
+
+
+def _saving(run: Run) -> tuple[float, float | None]:
+    """The share of a name's bits that is saved when it was read before, 1 - later / first, and its standard error."""
+    first, later = run["names"]["first"], run["names"]["later"]
+    ratio = later["bits"] / first["bits"]
+    if first["error"] is None or later["error"] is None:
+        return 1 - ratio, None
+    return 1 - ratio, float(
+        ((later["error"] / first["bits"]) ** 2 + (ratio * first["error"] / first["bits"]) ** 2) ** 0.5
+    )

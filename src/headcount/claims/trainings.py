@@ -88,8 +88,8 @@ def open_source(setting: Setting) -> Corpus:
         length = len(corpora.map_file(corpora.gather(table.paths)))
         table = replace(table, split=sizing.recipe_for(length).corpus.split)
     corpus = corpora.open_corpus(table)
-    if corpus.ends[-1] < corpora.LEAST_BYTES:
-        raise RequestError(f"{corpus.file} has {corpus.ends[-1]} bytes: at least {corpora.LEAST_BYTES} are needed")
+    if (lacks := corpus.lacks()) is not None:
+        raise RequestError(lacks)
     return corpus
 
 
@@ -106,9 +106,13 @@ def find_kinds(corpus: Corpus, held_out: Bytes) -> tuple[list[Kind], dict[str, s
     """The kinds from whose tokens the held-out text can be restored, and why others are left out."""
     found: list[Kind] = []
     left_out: dict[str, str] = {}
+    learnt: dict[str, str] = {}
     train = corpus.split("train")
     for name, table in KINDS:
         tokens = kinds.find(TokensTable(**table), train)
+        if tokens.sha256 and (same := learnt.setdefault(tokens.sha256, name)) != name:
+            left_out[name] = f"the text has no more than the {tokens.vocabulary:,} symbols of {same}"
+            continue
         text = encode(held_out, tokens)
         if text.exact:
             found.append(Kind(name, table, len(train) / len(encode(train, tokens).ids)))

@@ -18,13 +18,15 @@ Count = Annotated[int | None, Parameter(help="a count, if there is no text to co
 
 
 def convert(
-    value: Annotated[float, Parameter(help="the figure")],
-    unit: Annotated[str, Parameter(help="bits-per-byte, bits-per-character, perplexity-per-word[-with-eos], …-token")],
+    value: Annotated[str, Parameter(help="the figure; or a run, whose figure has the counts of its text")],
+    unit: Annotated[
+        str | None, Parameter(help="bits-per-byte, bits-per-character, perplexity-per-word[-with-eos], …-token")
+    ] = None,
     /,
     *,
     text: Annotated[str | None, Parameter(help="the text that the figure is of: its counts are taken")] = None,
     corpus: Annotated[str | None, Parameter(help="or a corpus by name")] = None,
-    split: Annotated[str | None, Parameter(help="--corpus: train, valid or test; test")] = None,
+    split: Annotated[str | None, Parameter(help="--corpus: train, valid or test; test. Of a run: which figure")] = None,
     bytes: Count = None,
     characters: Count = None,
     words: Count = None,
@@ -39,6 +41,7 @@ def convert(
     ppl = 2^(bpc · Nc / Nw): exact if all the bits were spent on the same bytes. perplexity-per-word counts words only,
     -with-eos an <eos> for every line too, as published figures on WikiText do.
     """
+    from headcount.errors import RequestError
     from headcount.measure.convert import convert as converted
     from headcount.use.convert import counts_of
 
@@ -50,8 +53,32 @@ def convert(
         "newlines": newlines,
         "unknown": unknown,
     }
-    result = converted(value, unit, counts_of(text, corpus, split, given, tokens))
+    if unit is None:
+        if text or corpus or any(number is not None for number in (*given.values(), tokens)):
+            raise RequestError("a unit is missing: VALUE UNIT; a run's own figure has its own counts")
+        _put_figure(value, split, json)
+        return
+    try:
+        number = float(value)
+    except ValueError:
+        raise RequestError(f"{value}: must be a number before {unit}") from None
+    result = converted(number, unit, counts_of(text, corpus, split, given, tokens))
     print(jsons.dumps(_plain(result)) if json else _table(result))
+
+
+def _put_figure(path: str, split: str | None, json: bool) -> None:
+    """A run's figure, by the counts of the text that it was measured on."""
+    from headcount.use.convert import convert_figure, figure_of
+
+    figure = figure_of(path, split)
+    result, minded = convert_figure(figure)
+    if json:
+        print(jsons.dumps({**_plain(result), "figure": figure, "mind": minded}))
+        return
+    corpus = figure["corpus"]
+    of = f"{corpus['name']} {corpus['split']}, {figure['bytes']:,} bytes, sha256 {corpus['sha256'][:12]}"
+    print(f"{figure['value']:.4f} {figure['unit']} · {figure['protocol']['name']} · {of}\n")
+    print("\n".join([_table(result), *minded]))
 
 
 def _table(result: Converted) -> str:

@@ -49,7 +49,9 @@ def corpus(
     print(f"{found.file}\n{found.ends[-1]:,} bytes, sha256 {found.sha256}")
     for part, counts in facts["parts"].items():
         print(f"{part:<6} " + ", ".join(f"{count:,} {what}" for what, count in counts.items()), flush=True)
-    _say_how_to_train(table, found)
+    if "divided" in facts:
+        print(facts["divided"], flush=True)
+    _say_how_to_train(found)
 
 
 def _table(name: str, paths: tuple[str, ...]) -> CorpusTable:
@@ -68,14 +70,17 @@ def _table(name: str, paths: tuple[str, ...]) -> CorpusTable:
     return CorpusTable(path=name)
 
 
-def _say_how_to_train(table: CorpusTable, found: Corpus) -> None:
+def _say_how_to_train(found: Corpus) -> None:
     from headcount.text.cache import cache_folder
     from headcount.text.progress import say
 
+    if (lacks := found.lacks()) is not None:
+        say(f"\nno model can be trained on it: {lacks}")
+        return
     if found.name == "text":
         say(f"\n  headcount train {shlex.quote(str(found.file))}")
         return
     place = f" --set corpus.path={shlex.quote(str(found.file))}"
-    by_name = found.file.parent == cache_folder() and found.name != "wikipedia"
+    by_name = found.name == "stdlib" or found.file == cache_folder() / found.name
     command = f"headcount train recipes/desk/sha_rnn.toml --set corpus.name={found.name}"
     say(f"\n  {command}{'' if by_name else place} --minutes 10")

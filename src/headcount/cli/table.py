@@ -115,7 +115,10 @@ def _run(standing: Standing) -> str:
     trained = f"step {step:,}" + (f" of {steps:,}" if steps else "") if step is not None else "unknown step"
     measured = f"{figure['protocol']['name']}, {figure['corpus']['split']}, {figure['bytes']:,} bytes"
     tokens = f"tokens {figure['tokens']['kind']}"
-    return f"{standing.run} {figure['value']:.4f} {figure['unit']} ({measured}, {tokens}, {trained})"
+    value = f"{figure['value']:.4f} {figure['unit']}"
+    if standing.perplexity is not None:
+        value = f"perplexity {standing.perplexity:,.2f} per word, {value}"
+    return f"{standing.run} {value} ({measured}, {tokens}, {trained})"
 
 
 def _plain(found: Table) -> dict[str, Any]:

@@ -84,12 +84,14 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False, tokens: Tokens | 
     if tokens is not None:  # what cannot work is refused before a corpus is fetched
         _fit_model(recipe, tokens)
     corpus = corpora.open_corpus(recipe.corpus)
-    if corpus.ends[-1] < corpora.LEAST_BYTES:
-        raise RequestError(f"{corpus.file} has {corpus.ends[-1]} bytes: at least {corpora.LEAST_BYTES} are needed")
+    if (lacks := corpus.lacks()) is not None:
+        raise RequestError(lacks)
     tokens = tokens or kinds.find(recipe.tokens, corpus.split("train"))
     if recipe.tokens.sha256 not in (None, tokens.sha256):
         raise RequestError(f"tokens.sha256 = {recipe.tokens.sha256}: the {tokens.kind} of this corpus are others")
     model, config = _fit_model(recipe, tokens)
+    if getattr(config, "cutoffs", ()) and tokens.kind != "words":
+        say(f"model.cutoffs are for frequent symbols first: {tokens.kind} are not in the order of their frequency")
     recipe = recipe.replace("corpus", sha256=corpus.sha256, split=corpus.shares)
     recipe = recipe.replace("tokens", sha256=tokens.sha256)
     recipe = recipe.replace("model", **dataclasses.asdict(config))

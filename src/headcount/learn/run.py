@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -155,12 +156,36 @@ class Run:
             and (figure["corpus"]["name"], figure["corpus"]["split"]) == (own, "valid")
         ]
         # Training kept the first of them; what was asked for later with another window or protocol is something else.
-        alike = [f for f in found if all(f["protocol"][k] == found[0]["protocol"][k] for k in ("name", "window"))]
+        alike = [
+            f for f in found if all(f["protocol"].get(k) == found[0]["protocol"].get(k) for k in ("name", "window"))
+        ]
         return max(reversed(alike), key=lambda figure: figure["bytes"], default=None)  # the newest of equal ones
 
     def figures(self) -> list[dict[str, Any]]:
         """Every figure ever measured on this run."""
-        return [_as_now(figure) for figure in events.read(self.figures_file)]
+        return [_as_now(figure) for figure in events.read(self.figures_file) if _is_figure(figure)]
+
+    def damaged_figures(self) -> int:
+        """Whole lines among the figures that are none; they are left out everywhere."""
+        return sum(not _is_figure(figure) for figure in events.read(self.figures_file))
+
+
+_FIGURE: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "": {"value": (int, float), "unit": str, "bytes": int, "tokens": (str, dict)},
+    "protocol": {"name": str},
+    "corpus": {"name": str, "split": str, "sha256": str},
+    "model": {"step": (int, type(None))},
+}
+"""What all that read figures rely on."""
+
+
+def _is_figure(line: Mapping[str, Any]) -> bool:
+    """Whether a line is a figure: somebody may have edited the file, or another program written it."""
+    for table, keys in _FIGURE.items():
+        found = line.get(table) if table else line
+        if not isinstance(found, dict) or not all(isinstance(found.get(key, ()), kind) for key, kind in keys.items()):
+            return False
+    return isinstance(line["tokens"], str) or {"kind", "scored", "exact"} <= set(line["tokens"])
 
 
 def _as_now(figure: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headcount.errors import RequestError, nearest
+from headcount.text.mapped import stretch
 
 Text = npt.NDArray[np.uint8]
 
@@ -35,7 +36,7 @@ class Counts:
     characters: int | None = None
     """Code points of UTF-8; a byte that is none of it counts as one."""
     words: int | None = None
-    """Split at ASCII white space, `<eos>` not among them."""
+    """Split at ASCII white space, `<eos>` not among them; a text may have none."""
     lines: int | None = None
     """Word-level readers add one `<eos>` for each."""
     newlines: int | None = None
@@ -63,26 +64,33 @@ class Counts:
 def count(text: Text, tokens: int | None = None) -> Counts:
     """The counts of a text, which is read slice by slice and never held whole."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")  # a wrong byte becomes one character
-    characters = words = newlines = 0
+    characters = words = newlines = unknown = 0
     after_space = True
     for place in range(0, len(text), SLICE):
-        piece = np.asarray(text[place : place + SLICE])
-        characters += len(decoder.decode(piece.tobytes(), place + SLICE >= len(text)))
+        content = stretch(text, place, place + SLICE)
+        characters += len(decoder.decode(content, place + SLICE >= len(text)))
+        piece = np.frombuffer(content, dtype=np.uint8)
         newlines += int(np.count_nonzero(piece == NEWLINE))
         space = WHITE_SPACE[piece]
         words += int(np.count_nonzero(~space[1:] & space[:-1])) + int(after_space and not space[0])
         after_space = bool(space[-1])
-    if not words:
-        raise RequestError("the text has no words: there is nothing to convert by")
+        unknown += _unknown(text, place)
     return Counts(
         bytes=len(text),
         characters=characters,
-        words=words,
+        words=words or None,
         lines=newlines + int(text[-1] != NEWLINE),
         newlines=newlines,
-        unknown=len(UNKNOWN.findall(text.data)),
+        unknown=unknown if words else None,
         tokens=tokens,
     )
+
+
+def _unknown(text: Text, place: int) -> int:
+    """How many `<unk>` begin in the slice at `place`; what stands around them may lie outside."""
+    begin = max(0, place - 1)
+    around = stretch(text, begin, place + SLICE + len(b"<unk>"))
+    return sum(place <= begin + match.start() < place + SLICE for match in UNKNOWN.finditer(around))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Figure:
     bytes: int
     protocol: Mapping[str, Any]
     corpus: Mapping[str, Any]
-    """name, split, sha256 of the bytes that were given, their number."""
+    """name, split, sha256 of the bytes that were given, their number, and how many characters, words … they are."""
     tokens: Mapping[str, Any]
     """Their kind, how many symbols there are, how many were scored, and whether the text can be restored from them."""
     model: Mapping[str, Any]

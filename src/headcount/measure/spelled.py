@@ -22,12 +22,14 @@ import torch
 from headcount.measure.score import SEGMENT, in_use, score
 from headcount.models.contract import Model
 from headcount.text.encoding import Encoded
+from headcount.text.mapped import stretch
 from headcount.text.symbols import Bytes, LegacyTxl, Tokens
 
 Nats = npt.NDArray[np.float64]
 AT_ONCE = 1 << 23
 """Probabilities in memory at once."""
 TOKENS_IN_A_PIECE = 4_096
+BYTES_IN_A_PIECE = 65_536
 
 
 class Sorted:
@@ -90,9 +92,7 @@ def score_bytes(model: Model, text: Encoded) -> Iterator[Nats]:
     What a kind drops has no tokens and costs nothing, which is why its figures are not of the whole text.
     """
     if isinstance(text.tokens, LegacyTxl):
-        nats = np.zeros(len(text.text))
-        nats[_read_places(text)] = np.concatenate([np.zeros(0), *score(model, text.ids, start=text.tokens.start)])
-        yield nats
+        yield from _with_newlines(text, score(model, text.ids, start=text.tokens.start))
     elif isinstance(text.tokens, Bytes):
         yield from score(model, text.ids, start=text.tokens.start)
     else:
@@ -105,6 +105,18 @@ def score_bytes(model: Model, text: Encoded) -> Iterator[Nats]:
                 parts.clear()
         white = len(text.text) - written  # at the end, of no word
         yield np.concatenate([*parts, np.zeros(white)])
+
+
+def _with_newlines(text: Encoded, pieces: Iterator[Nats]) -> Iterator[Nats]:
+    """Nats of all bytes from those of the bytes that are no newlines."""
+    waiting = np.zeros(0)
+    for begin in range(0, len(text.text), BYTES_IN_A_PIECE):
+        kept = np.frombuffer(stretch(text.text, begin, begin + BYTES_IN_A_PIECE), dtype=np.uint8) != 10
+        while len(waiting) < kept.sum():
+            waiting = np.concatenate([waiting, next(pieces)])
+        nats = np.zeros(len(kept))
+        nats[kept], waiting = waiting[: kept.sum()], waiting[kept.sum() :]
+        yield nats
 
 
 @dataclass(frozen=True)

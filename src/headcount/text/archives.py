@@ -60,23 +60,24 @@ def chunks(path: Path, seen: Callable[[int], None] = lambda place: None) -> Iter
         yield from _Bound(path).kept(_uncompressed(file, _compression(path), seen))
 
 
-def files(path: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
+def files(path: Path, seen: Callable[[int], None] = lambda place: None) -> Iterator[tuple[str, Iterator[bytes]]]:
     """The files inside, sorted by name: each name and its bytes, which are read before the next pair is asked for.
 
-    A compressed file that is no archive holds one file, whose name is its own without the ending.
+    A compressed file that is no archive holds one file, whose name is its own without the ending; of it `seen` is told
+    how far it is read.
     """
     kind = path.suffix.lower()
     if kind == ".zip":
         return _zipped(path)
     if kind == ".tar" or kind in SHORT_TARS or Path(path.stem).suffix.lower() == ".tar":
         return _tarred(path)
-    return iter([(plain_name(path.name), chunks(path))])
+    return iter([(plain_name(path.name), chunks(path, seen))])
 
 
-def only_file(path: Path) -> Iterator[bytes]:
+def only_file(path: Path, seen: Callable[[int], None] = lambda place: None) -> Iterator[bytes]:
     """The bytes of a plain or packed file, or of the one file inside an archive."""
     found = 0
-    for _, content in files(path):
+    for _, content in files(path, seen):
         found += 1
         if found > 1:
             raise DataError(f"{path} holds several files, not the one that is wanted")
@@ -220,7 +221,7 @@ def _damage_of(path: Path) -> Iterator[None]:
     try:
         yield
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError) as error:
-        raise DataError(f"{path} is damaged: {error}") from error
+        raise DataError(f"{path} is damaged: {str(error) or 'it ends in the middle'}") from error
     except (NotImplementedError, UnicodeDecodeError, struct.error, OverflowError, ValueError) as error:
         raise DataError(f"{path} cannot be unpacked: {error}") from error
     except OSError as error:

@@ -45,7 +45,7 @@ class Characters(Tokens):
         counts = np.zeros(CODE_POINTS, dtype=np.int64)
         for begin, end in stretches(text, READ_AT_ONCE, character_cut):
             piece = stretch(text, begin, end)
-            counts += np.bincount(_code_points(piece), minlength=CODE_POINTS)
+            counts += np.bincount(code_points(piece), minlength=CODE_POINTS)
         counts[:128] = counts[ESCAPED : ESCAPED + 256] = 0
         order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
         return cls([int(point) for point in (order if most is None else order[: max(0, most - 256)])])
@@ -61,7 +61,7 @@ class Characters(Tokens):
 
     def encode_piece(self, text: bytes, before: bytes = b"\n") -> Piece:
         """One token a character; one a byte for what has no symbol."""
-        points = _code_points(text)
+        points = code_points(text)
         ids = self._symbols[points]
         if (ids < 0).any():
             ids = np.concatenate([*self._escaped(ids, points)])
@@ -119,7 +119,7 @@ def character_cut(text: Text, begin: int, place: int) -> int:
     return place
 
 
-def _code_points(text: bytes) -> npt.NDArray[np.uint32]:
+def code_points(text: bytes) -> npt.NDArray[np.uint32]:
     """UTF-8 to code points; bytes that are none to U+DC80 … U+DCFF."""
     decoded = text.decode("utf-8", "surrogateescape")
     return np.frombuffer(decoded.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)

@@ -8,7 +8,7 @@ it comes from. Any other text is named by its path. Nothing is read into memory:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from headcount import durable
 from headcount.errors import DataError, RequestError, nearest
 from headcount.tables import CorpusTable
-from headcount.text import prepared, published, sources, text8, wikipedia, wikitext
+from headcount.text import mapped, prepared, published, sources, text8, wikipedia, wikitext
 from headcount.text.cache import cache_folder
 from headcount.text.prepared import SPLITS
 from headcount.text.sources import Bytes, file_sha256, gather, keep_piped, map_file, open_text, stem
@@ -60,20 +60,30 @@ class Corpus:
         """The bytes of a split, memory-mapped."""
         if name not in SPLITS:
             raise RequestError(f"--split {name}: {nearest(name, SPLITS)}")
-        index = SPLITS.index(name)
-        begin = self.ends[index - 1] if index else 0
-        end = self.ends[min(index, len(self.ends) - 1)]
-        if index >= len(self.ends) or end <= begin:
+        part = self.parts().get(name)
+        if part is None or not len(part):
             raise RequestError(f"the corpus {self.name} has no {name} split")
-        return map_file(self.file)[begin:end]
+        return part
+
+    def parts(self) -> dict[str, Bytes]:
+        """The bytes of every part that it comes in, memory-mapped; a part may be empty."""
+        whole = map_file(self.file)
+        places = zip(SPLITS, (0, *self.ends), self.ends, strict=False)  # of two shares there is no test
+        return {split: whole[begin:end] for split, begin, end in places}
+
+    def lacks(self) -> str | None:
+        """Why no model can be trained on it, if none can."""
+        if self.ends[-1] < LEAST_BYTES:
+            return f"{self.file} has {self.ends[-1]} bytes: at least {LEAST_BYTES} are needed"
+        empty = [split for split in SPLITS[:2] if not len(self.parts()[split])]
+        return f"the corpus {self.name} has no {empty[0]} split" if empty else None
 
     def manifest(self) -> dict[str, Any]:
         """What is known of it: its own manifest if it was made, else its name, hash and parts."""
         own = prepared.read_manifest(self.file) or {}
         known: dict[str, Any] = {"corpus": self.name, "sha256": self.sha256, "bytes": self.ends[-1]}
         if self.shares is not None:
-            places = zip(SPLITS, (0, *self.ends), self.ends, strict=False)  # of two shares there is no test
-            known["parts"] = {split: {"bytes": end - begin} for split, begin, end in places}
+            known["parts"] = {split: {"bytes": len(part)} for split, part in self.parts().items()}
         return {**own, **known}
 
 
@@ -107,7 +117,9 @@ def open_corpus(table: CorpusTable) -> Corpus:
         shares = table.split or DEFAULT_SPLIT
         return Corpus(display_name(table), file, found, _ends(file.stat().st_size, shares), shares)
     if table.split is not None:
-        raise RequestError(f"corpus.split: {table.name} comes in a train, a valid and a test part of its own")
+        raise RequestError(
+            f"corpus.split: {table.name} comes in a train, a valid and a test part of its own; leave corpus.split out"
+        )
     return Corpus(display_name(table), file, found, ends)
 
 
@@ -120,15 +132,11 @@ def export(corpus: Corpus, folder: Path) -> None:
     """Write the parts of a corpus as files of their own, for other programs, and a manifest beside them."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for split in SPLITS[: len(corpus.ends)]:
-            durable.write(folder / f"{split}.txt", _slices(corpus.split(split)))
+        for split, part in corpus.parts().items():
+            durable.write(folder / f"{split}.txt", mapped.chunks(part))
         durable.write_json(folder / "manifest.json", corpus.manifest())
     except OSError as error:
         raise RequestError(f"cannot write to {folder}: {error.strerror}") from error
-
-
-def _slices(text: Bytes) -> Iterator[bytes]:
-    return (text[place : place + (1 << 20)].tobytes() for place in range(0, len(text), 1 << 20))
 
 
 def _own_ends(file: Path, found: str) -> tuple[int, ...] | None:

@@ -39,7 +39,7 @@ def fetch(url: str, name: str, known_hash: str | None) -> Path:
         except OSError as error:  # requests' errors are OSErrors
             raise RequestError(
                 f"cannot download {name} ({type(error).__name__}): get {url} by other means and put the file at "
-                f"{folder / file}, or name it with --from or corpus.path"
+                f"{folder / file}, or name it: corpus.path of a recipe, --from of headcount corpus"
             ) from None
         except ValueError as error:  # pooch's word for a hash that is not the known one
             raise DataError(f"what {url} gives is not {name}, and was thrown away: {error}") from None

@@ -84,7 +84,7 @@ class Dump:
     def _feed(self, chunk: bytes, *, final: bool = False) -> None:
         try:
             self._parser.Parse(chunk, final)
-        except expat.ExpatError as error:
+        except (expat.ExpatError, ValueError, LookupError) as error:  # the latter of encodings that are none
             what = "ends in the middle" if final else "is not well-formed XML"
             raise DataError(f"{self.name} {what}: {error}") from error
 

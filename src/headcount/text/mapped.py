@@ -19,7 +19,7 @@ Cut = Callable[[Text, int, int], int]
 """Where a piece that begins at one place is to end, at or before another if it can."""
 Apart = Callable[[Text], npt.NDArray[np.bool_]]
 """Of N bytes the N - 1 answers to whether a text falls apart between two neighbours."""
-HASHED_AT_ONCE = 1 << 22
+READ_AT_ONCE = 1 << 22
 NEAR = 1 << 12
 AROUND = 1 << 21
 """Bytes, as many as the largest page has."""
@@ -30,6 +30,11 @@ def stretch(text: Text, begin: int, end: int) -> bytes:
     content = text[begin:end].tobytes()
     give_back(text[begin:end])
     return content
+
+
+def chunks(text: Text) -> Iterator[bytes]:
+    """A text from its beginning to its end, a copy of a stretch at a time."""
+    return (stretch(text, begin, begin + READ_AT_ONCE) for begin in range(0, len(text), READ_AT_ONCE))
 
 
 def give_back(array: npt.NDArray[Any]) -> None:
@@ -50,8 +55,8 @@ def give_back(array: npt.NDArray[Any]) -> None:
 def sha256(text: Text) -> str:
     """The hash of a text's bytes."""
     digest = hashlib.sha256()
-    for begin in range(0, len(text), HASHED_AT_ONCE):
-        digest.update(stretch(text, begin, begin + HASHED_AT_ONCE))
+    for piece in chunks(text):
+        digest.update(piece)
     return digest.hexdigest()
 
 

@@ -93,3 +93,14 @@ def write(file: Path, parts: Mapping[str, tuple[Iterable[bytes], Counts]], facts
         "parts": {name: {"bytes": sizes[name], **counts} for name, (_, counts) in parts.items()},
     }
     durable.write_json(manifest_file(file), manifest)
+
+
+def counted(content: Iterator[bytes], counts: Counts) -> Iterator[bytes]:
+    """The bytes as they come; afterwards their lines and words, split at ASCII white space, are in `counts`."""
+    words, lines, inside = 0, 0, False
+    for chunk in content:
+        lines += chunk.count(b"\n")
+        words += len(chunk.split()) - (inside and not chunk[:1].isspace())
+        inside = not chunk[-1:].isspace()
+        yield chunk
+    counts.update(lines=lines, words=words)

@@ -14,7 +14,7 @@ from headcount.errors import DataError, RequestError
 from headcount.text import archives, download
 from headcount.text.cache import cache_folder, making
 from headcount.text.progress import say
-from headcount.text.sources import file_hash, map_file
+from headcount.text.sources import file_hash, map_file, mark_of
 
 
 @dataclass(frozen=True)
@@ -51,31 +51,44 @@ def is_ready(name: str) -> bool:
 
 
 def find(name: str, paths: Sequence[str]) -> Path:
-    """The verified file: the one that is named, if it is plain; else in the cache, unpacked or fetched."""
-    if paths and not archives.is_packed(source := named_file(name, paths)):
-        if (found := md5(source)) != FILES[name].md5:
-            raise DataError(f"{source} is not {name}: its md5 is {found}, not {FILES[name].md5}")
-        return source
+    """The verified file: the one that is named, else the one in the cache, else a download."""
+    if paths:
+        return identify(named_file(name, paths), (name,))[1]
     with making(name) as kept:
         if kept.is_file():
             if md5(kept) == FILES[name].md5:
                 return kept
             say(f"{kept} is damaged; it is made again")
-        if paths:
-            return unpack(source, kept, (name,))[1]
         fetched = download.fetch(FILES[name].url, name, None)
         try:
-            return unpack(fetched, kept, (name,))[1]
+            return _unpack(fetched, kept, (name,))[1]
         except DataError:
             fetched.unlink()  # a download that is damaged is fetched again next time
             raise
 
 
-def unpack(source: Path, kept: Path, names: Sequence[str]) -> tuple[str, Path]:
-    """Unpack one of the published files into the cache: which one it is, and where it lies.
+def identify(source: Path, names: Sequence[str]) -> tuple[str, Path]:
+    """Which of the published files a file is or holds, whatever the cache has, and where it lies unpacked."""
+    if not archives.is_packed(source):
+        found = md5(source)
+        for name in names:
+            if FILES[name].md5 == found:
+                return name, source
+        raise DataError(f"{source} is not {' or '.join(names)}: its md5 is {found}, not {FILES[names[0]].md5}")
+    with making(names[0]) as kept:
+        record = cache_folder() / f"packed-{mark_of([source])}.md5"  # so that it is unpacked once, not at every use
+        known = record.read_text().strip() if record.is_file() else None
+        for name in names:
+            unpacked = kept.with_name(name)
+            if FILES[name].md5 == known and unpacked.is_file() and md5(unpacked) == known:
+                return name, unpacked
+        name, unpacked = _unpack(source, kept, names)
+        durable.write_text(record, FILES[name].md5 + "\n")
+        return name, unpacked
 
-    It comes to lie at `kept`, or, if it is not the first of the names, under its own name beside it.
-    """
+
+def _unpack(source: Path, kept: Path, names: Sequence[str]) -> tuple[str, Path]:
+    """Unpack one of the published files into the cache, under its own name: which one it is, and where it lies."""
     unpacked = durable.temporary_name(kept)
     try:
         with unpacked.open("wb") as file:
@@ -85,6 +98,6 @@ def unpack(source: Path, kept: Path, names: Sequence[str]) -> tuple[str, Path]:
         for name in names:
             if FILES[name].md5 == found:
                 return name, unpacked.replace(kept.with_name(name))
-        raise DataError(f"{source} does not hold {names[0]}: md5 {found}, not {FILES[names[0]].md5}")
+        raise DataError(f"{source} does not hold {' or '.join(names)}: md5 {found}, not {FILES[names[0]].md5}")
     finally:
         unpacked.unlink(missing_ok=True)

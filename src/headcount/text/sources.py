@@ -107,13 +107,7 @@ def keep_by_record(name: str, files: Sequence[Path], chunks: Iterable[bytes]) ->
 
     The files are known by place, size and times, so that they need not be unpacked to know that nothing changed.
     """
-    facts = [file.stat() for file in files]
-    listing = "\n".join(
-        f"{file.absolute()} {fact.st_size} {fact.st_mtime_ns} {fact.st_ctime_ns}"
-        for file, fact in zip(files, facts, strict=True)
-    )
-    mark = hashlib.sha256(os.fsencode(listing)).hexdigest()[:16]
-    record = cache_folder() / f"{name}-{mark}.sha256"
+    record = cache_folder() / f"{name}-{mark_of(files)}.sha256"
     if record.is_file():
         known = record.read_text().strip()
         kept = cache_folder() / f"{known}.bytes"
@@ -122,6 +116,16 @@ def keep_by_record(name: str, files: Sequence[Path], chunks: Iterable[bytes]) ->
     kept = keep(chunks)
     durable.write_text(record, kept.stem + "\n")
     return kept
+
+
+def mark_of(files: Sequence[Path]) -> str:
+    """What files are known by without being read: place, size and times."""
+    facts = [file.stat() for file in files]
+    listing = "\n".join(
+        f"{file.absolute()} {fact.st_size} {fact.st_mtime_ns} {fact.st_ctime_ns}"
+        for file, fact in zip(files, facts, strict=True)
+    )
+    return hashlib.sha256(os.fsencode(listing)).hexdigest()[:16]
 
 
 def stdlib_sources(root: Path) -> list[Path]:

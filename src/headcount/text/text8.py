@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from headcount.errors import DataError, RequestError
+from headcount.errors import RequestError
 from headcount.text import archives, prepared, published
 from headcount.text.cache import cache_folder, making
 from headcount.text.dumps import Dump
@@ -19,12 +19,14 @@ from headcount.text.progress import say, shown
 from headcount.text.wikimarkup import render, words_of_namespaces
 
 LENGTH = 100_000_000
-RULES = 1
+OWN = "text8-own"
+"""What our filter makes of enwik9, in the cache: the published file may lie beside it."""
+RULES = 2
 """Raised whenever the filter gives other bytes: what older rules made is made again."""
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _DIGITS = {ord("0") + value: f" {word} " for value, word in enumerate(_WORDS)}
 _LETTERS = bytes(byte if chr(byte) in "abcdefghijklmnopqrstuvwxyz" else 32 for byte in range(256))
-_ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\[\]]*+", re.IGNORECASE)
+_ADDRESS = re.compile(r"\b(?:(?:https?|ftp)://|www\.)[^\s<>\[\]]*+", re.IGNORECASE)
 
 
 def letters(text: str) -> bytes:
@@ -46,43 +48,38 @@ def filtered(chunks: Iterable[bytes], name: Path | str, length: int = LENGTH) ->
 
 
 def is_ready(name: str) -> bool:
-    """Whether it lies in the cache."""
-    return (cache_folder() / name).is_file()
+    """Whether it lies in the cache, published or ours."""
+    return any((cache_folder() / file).is_file() for file in (name, OWN if name == "text8" else name))
 
 
 def find(paths: Sequence[str]) -> Path:
-    """The text8 that is named, fetched, or filtered from enwik9."""
-    source = published.named_file("text8", paths) if paths else None
+    """The text8 that is named or that is made of what is named; else the published one, else ours."""
+    if paths:
+        source = published.named_file("text8", paths)
+        if _is_ours(source, "enwik9"):
+            return source
+        found, plain = published.identify(source, ("text8", "enwik9", "enwik8"))
+        if found == "enwik8":
+            raise RequestError(f"{source} is enwik8: what is made of it is not text8; ask for text8-part")
+        return plain if found == "text8" else _make(OWN, "enwik9", plain)
     with making("text8") as kept:
-        if kept.is_file() and (published.md5(kept) == published.FILES["text8"].md5 or _is_ours(kept, "enwik9")):
+        if kept.is_file() and published.md5(kept) == published.FILES["text8"].md5:
             return kept
-    if source is None:
-        return _fetched_or_filtered()
-    found, plain = _identified(source)
-    if found == "enwik8":
-        raise RequestError(f"{source} is enwik8: what is made of it is not text8; ask for text8-part")
-    return plain if found == "text8" else _make("text8", "enwik9", plain)
-
-
-def _identified(source: Path) -> tuple[str, Path]:
-    """Which of the published files it is, and where it lies unpacked."""
-    names = ("text8", "enwik9", "enwik8")
-    if archives.is_packed(source):
-        with making("text8") as kept:
-            return published.unpack(source, kept, names)
-    md5 = published.md5(source)
-    for name in names:
-        if published.FILES[name].md5 == md5:
-            return name, source
-    raise DataError(f"{source} is neither text8 nor enwik9: its md5 is {md5}, not {published.FILES['text8'].md5}")
+    with making(OWN) as kept:
+        if _is_ours(kept, "enwik9"):
+            return kept
+    return _fetched_or_filtered()
 
 
 def find_part(paths: Sequence[str]) -> Path:
     """What the filter makes of enwik8."""
+    if paths:
+        source = published.named_file("text8-part", paths)
+        return source if _is_ours(source, "enwik8") else _make("text8-part", "enwik8", published.find("enwik8", paths))
     with making("text8-part") as kept:
         if _is_ours(kept, "enwik8"):
             return kept
-    return _make("text8-part", "enwik8", published.find("enwik8", paths))
+    return _make("text8-part", "enwik8", published.find("enwik8", ()))
 
 
 def _fetched_or_filtered() -> Path:
@@ -92,7 +89,7 @@ def _fetched_or_filtered() -> Path:
         if not published.is_ready("enwik9"):
             raise
     say("text8 cannot be fetched: it is made of the enwik9 that is here, by our own filter")
-    return _make("text8", "enwik9", published.find("enwik9", ()))
+    return _make(OWN, "enwik9", published.find("enwik9", ()))
 
 
 def _is_ours(kept: Path, of: str) -> bool:
@@ -105,7 +102,7 @@ def _is_ours(kept: Path, of: str) -> bool:
 def _make(name: str, of: str, source: Path) -> Path:
     with making(name) as kept, shown(f"making {name} of {of}", source.stat().st_size) as show:
         if not _is_ours(kept, of):
-            facts = {"corpus": name, "made_of": published.FILES[of].md5, "rules": RULES}
+            facts = {"corpus": "text8" if name == OWN else name, "made_of": published.FILES[of].md5, "rules": RULES}
             content = filtered(archives.chunks(source, show), source)
             prepared.write(kept, {"all": (content, {})}, facts)
         return kept

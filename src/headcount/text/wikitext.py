@@ -97,7 +97,7 @@ def find(name: str, paths: Sequence[str]) -> Path:
         parts: dict[str, tuple[Iterator[bytes], Counts]] = {}
         for split, content in _parts(name, places).items():
             counts: Counts = {}
-            parts[split] = _counted(content, counts), counts
+            parts[split] = prepared.counted(content, counts), counts
         prepared.write(kept, parts, {"corpus": name})
         return kept
 
@@ -135,14 +135,3 @@ def _verified(content: Iterator[bytes], sha1: str, split: str) -> Iterator[bytes
         yield chunk
     if digest.hexdigest() != sha1:
         raise DataError(f"the {split} part is not the published one: its sha1 is {digest.hexdigest()}, not {sha1}")
-
-
-def _counted(content: Iterator[bytes], counts: Counts) -> Iterator[bytes]:
-    """The bytes as they come; afterwards their lines and words are in `counts`."""
-    words, lines, inside = 0, 0, False
-    for chunk in content:
-        lines += chunk.count(b"\n")
-        words += len(chunk.split()) - (inside and not chunk[:1].isspace())
-        inside = not chunk[-1:].isspace()
-        yield chunk
-    counts.update(lines=lines, words=words)

@@ -19,6 +19,7 @@ from headcount.learn import checkpoint as checkpoints
 from headcount.learn import device as devices
 from headcount.learn.resume import differences
 from headcount.learn.run import Run
+from headcount.measure.convert import count
 from headcount.measure.figure import Figure
 from headcount.measure.protocols import Measurement, measure
 from headcount.measure.sample import Sampling, write
@@ -88,10 +89,11 @@ class LanguageModel:
         for key, value in vars(table).items():
             command += [f"--{key}", str(value)] if value is not None else []
         command += ["--checkpoint", str(self.facts["step"])] if self.run else []
-        measured = measure(self.model, encode(source[: table.limit], self.tokens), table, split=split)
+        given = source[: table.limit]
+        measured = measure(self.model, encode(given, self.tokens), table, split=split)
         if curve is not None:
             measured = dataclasses.replace(measured, protocol={**measured.protocol, "curve": curve})
-        return self.keep_figure(measured, name, split, command)
+        return self.keep_figure(measured, name, split, command, given)
 
     def how(self, asked: Mapping[str, Any]) -> EvaluateTable:
         """How to measure: what was asked for over what the recipe says; `limit` is only of training there."""
@@ -101,12 +103,15 @@ class LanguageModel:
             own = {}  # its lengths belong to its protocol
         return check_table(EvaluateTable, {**own, "limit": None, **given}, "evaluate")
 
-    def keep_figure(self, measured: Measurement, corpus: str, split: str, command: Sequence[str]) -> Figure:
-        """The figure of a measurement, kept in the run."""
+    def keep_figure(
+        self, measured: Measurement, corpus: str, split: str, command: Sequence[str], text: npt.NDArray[np.uint8]
+    ) -> Figure:
+        """The figure of a measurement of a text, kept in the run with the counts by which it can be converted."""
         given = measured.bytes + measured.protocol["not_scored"]
+        counts = {name: number for name, number in vars(count(text)).items() if number is not None}
         figure = Figure.of(
             measured,
-            corpus={"name": corpus, "split": split, "sha256": measured.sha256, "bytes": given},
+            corpus={"name": corpus, "split": split, "sha256": measured.sha256, "bytes": given, "counts": counts},
             model=self.describe(),
             command=shlex.join(command),
         )

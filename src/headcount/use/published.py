@@ -20,11 +20,13 @@ from headcount.models import configure
 from headcount.recipe import Recipe, check_table, read
 from headcount.text.tokens import Bytes
 from headcount.use import recipe_files
+from headcount.use.convert import perplexity_of
 from headcount.use.describe import describe
 
 NOT_BUILT = "not built yet"
 NO_RECIPE = "no recipe"
 NOT_TRAINED = "not trained here"
+PER_WORD = "perplexity per word"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,8 @@ class Standing:
     figure: Mapping[str, Any] | None
     steps: int | None
     """That its recipe asks for."""
+    perplexity: float | None = None
+    """Per word, with <eos>: the figure in the unit of a table that has this one, if it can be had."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,9 @@ def _runs(folders: Iterable[str]) -> tuple[dict[str, Recipe], list[str]]:
                 found[str(file.parent)] = read(file)
             except HeadcountError as error:  # one old run must not hide all the others
                 left_out.append(f"{file.parent} is left out: {error}")
+                continue
+            if damaged := Run(file.parent).damaged_figures():
+                left_out.append(f"{file.parent}: {damaged} of the lines of figures.jsonl are no figures and left out")
     return found, left_out
 
 
@@ -192,7 +199,9 @@ def _standing(row: Row, runs: Mapping[str, Recipe]) -> Iterable[Standing]:
     paper = read(recipe_files.find(row.recipe))
     for path, recipe in runs.items():
         if recipe.corpus.name == row.corpus and _same_model(recipe, paper):
-            yield Standing(path, _figure(path, row.corpus), recipe.train.steps)
+            figure = _figure(path, row.corpus)
+            perplexity = perplexity_of(figure) if figure is not None and row.unit == PER_WORD else None
+            yield Standing(path, figure, recipe.train.steps, perplexity)
 
 
 def _same_model(one: Recipe, paper: Recipe) -> bool:
@@ -206,8 +215,15 @@ def _same_model(one: Recipe, paper: Recipe) -> bool:
 
 
 def _figure(path: str, corpus: str) -> Mapping[str, Any] | None:
-    """A run's figure on this corpus: on test before valid, on more bytes before fewer, the newest of equal ones."""
-    alike = [figure for figure in Run(path).figures() if figure["corpus"]["name"] == corpus]
+    """A run's figure on this corpus: on test before valid, on more bytes before fewer, the newest of equal ones.
+
+    A point of a curve is measured with another window than the run's and stands for nothing.
+    """
+    alike = [
+        figure
+        for figure in Run(path).figures()
+        if figure["corpus"]["name"] == corpus and "curve" not in figure["protocol"]
+    ]
     order = {"test": 1, "valid": 0}
     return max(
         (figure for figure in reversed(alike) if figure["corpus"]["split"] in order),

@@ -119,7 +119,9 @@ def _final_figure(run: Run) -> None:
     command = ["headcount", "evaluate", str(run.path), "--split", "valid"]
     if run.recipe.evaluate.limit is not None:
         command += ["--limit", str(run.recipe.evaluate.limit)]
-    lm.keep_figure(measured, corpora.display_name(run.recipe.corpus), "valid", [*command, "--checkpoint", str(best)])
+    name, split, text = lm.source(None, "valid")
+    given = text[: run.recipe.evaluate.limit]
+    lm.keep_figure(measured, name, split, [*command, "--checkpoint", str(best)], given)
 
 
 @dataclass(frozen=True)
@@ -186,11 +188,13 @@ def _request_of(what: Sequence[str | Path], overrides: Sequence[str], weights: W
 
     def sized(size: sizing.Size | None) -> Recipe:
         tables = sizing.recipe_for(length, size).to_dict()
-        tables["corpus"]["path"] = texts
         if weights is not None:
             tables["model"] = {"kind": weights.kind, **asdict(weights.config)}
             tables["tokens"] = kinds.table_of(weights.tokens)
-        return _placed(recipes.from_dict(tables, overrides), weights)
+        recipe = recipes.from_dict(tables, overrides)
+        if recipe.corpus.path is None:
+            recipe = recipe.replace("corpus", path=tuple(texts))
+        return _placed(recipe, weights)
 
     stem = "text" if str(what[0]) == "-" else corpora.stem(str(what[0]))
     return Request(stem, sized, None if weights else length, weights.tokens if weights else None)
