@@ -50,7 +50,7 @@ class Spec:
     """After `finished()`."""
     heads: int
     receptive_field: int | None
-    """The most bytes that a prediction can depend on; None is unbounded."""
+    """The most bytes that a prediction can depend on at the given segment; None is unbounded."""
     state_bytes: int
     """Per stream, window full."""
     flops: int

@@ -328,6 +328,19 @@ class TransformerXL(Model):
             parts.append(Part("feed-forward", (config.width, config.inner, config.width), i))
         return (*parts, Part("classifier (tied)", (config.width, config.vocabulary)))
 
+    def _reach(self, segment: int) -> int:
+        """The bytes that the last prediction of a segment depends on.
+
+        By the rule "memory" its row sees the whole segment and W rows before it, of which the oldest saw the whole of
+        *its* segment and W before that, and so on down the layers.
+        """
+        config = self.config
+        if config.absolute:
+            return config.window
+        if config.window_rule == "exact":
+            return config.layers * (config.window - 1) + 1
+        return segment + (config.layers - 1) * -(-config.window // segment) * segment + config.window
+
     def spec(self, segment: int = 1) -> Spec:
         """Counts; the state is the one with gradients off."""
         config, inner = self.config, self.config.heads * self.config.d
@@ -340,7 +353,7 @@ class TransformerXL(Model):
             parameters=count_parameters(self),
             parameters_in_use=count_parameters(self),
             heads=self.heads,
-            receptive_field=config.window if config.absolute else config.layers * old + 1,
+            receptive_field=self._reach(segment),
             state_bytes=config.layers * 2 * inner * kept * self._like.element_size(),
             flops=config.layers * (attention + 4 * config.width * config.inner) + self.head.flops,
             recurrent_flops=0,
