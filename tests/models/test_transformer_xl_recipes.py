@@ -36,7 +36,11 @@ VOCABULARY = {
     "wikitext103_standard": {**WORDS, "division": 1},
     "wikitext103_large": {**WORDS, "division": 4, "tied_projections": [False, True, True, True]},
 }
-STREAMS = {"enwik8": ("enwik8", "legacy-txl"), "text8": ("text8", "characters"), "wikitext103": ("wikitext-103", "words")}
+STREAMS = {
+    "enwik8": ("enwik8", "legacy-txl"),
+    "text8": ("text8", "characters"),
+    "wikitext103": ("wikitext-103", "words"),
+}
 
 
 def path(name):
