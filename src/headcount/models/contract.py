@@ -80,8 +80,11 @@ class Model(nn.Module):
     Config: ClassVar[type]
     lookahead: ClassVar[int] = 1
     """How many symbols beyond a segment the objective reads."""
-    limits: ClassVar[tuple[str, ...]] = ("window",)
-    """What `start` takes by name, for evaluation, in place of the Config's."""
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What `start` takes by name, for evaluation, in place of the Config's."""
+        return ("window",)
 
     @property
     def restarts_after(self) -> int | None:

@@ -24,9 +24,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from headcount.layers.adaptive import AdaptiveSoftmax, require_bands
+from headcount.layers.adaptive import require_bands, tied_softmax
 from headcount.layers.dropout import dropout
-from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, seen
 from headcount.layers.norm import LayerNorm
 from headcount.layers.positions import frequencies, sinusoid
@@ -85,8 +84,19 @@ class TransformerXLConfig:
             raise ValueError(f"division = {self.division}: nothing is left of a vector in the last of the bands")
         if self.window < 1 and self.window_rule == "exact":
             raise ValueError("window = 0: a query sees at least itself (window_rule = 'memory' may have no old rows)")
-        if self.absolute and self.window_rule == "memory":
-            raise ValueError(f"positions = {self.positions!r} are absolute and have no memory: window_rule is exact")
+        self._refuse_idle()
+
+    def _refuse_idle(self) -> None:
+        """Settings that would change nothing beside the others."""
+        if self.absolute and (self.window_rule, self.memory_start, self.clamp) != ("exact", "empty", None):
+            raise ValueError(
+                f"positions = {self.positions!r} are absolute and have no memory and no distances: leave out "
+                "window_rule, memory_start and clamp"
+            )
+        if self.positions != "relative" and not self.shared_biases:
+            raise ValueError(f"shared_biases = false: u and v are of relative positions, not of {self.positions!r}")
+        if self.tied_projections and self.division == 1 and self.embedding_width in (None, self.width):
+            raise ValueError("tied_projections: division = 1 and vectors as wide as the stream need no projections")
 
     @property
     def d(self) -> int:
@@ -152,7 +162,6 @@ class TransformerXL(Model):
     """Transformer-XL: attention by distance over a memory of earlier segments."""
 
     Config: ClassVar[type] = TransformerXLConfig
-    limits: ClassVar[tuple[str, ...]] = ("window", "clamp", "rule")
     config: TransformerXLConfig
     frequencies: Tensor
     """Of the sinusoid, D/2 numbers; as loaded, where weights were published with their own."""
@@ -160,7 +169,14 @@ class TransformerXL(Model):
     def __init__(self, config: TransformerXLConfig) -> None:
         super().__init__()
         self.config = config
-        self.head = _head(config)
+        self.head = tied_softmax(
+            config.vocabulary,
+            config.width,
+            config.cutoffs,
+            division=config.division,
+            embedding_width=config.embedding_width,
+            tied_projections=config.tied_projections or None,
+        )
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.final_norm = LayerNorm(config.width, config.eps) if config.final_norm else None
         if config.positions == "relative" and config.shared_biases:
@@ -171,6 +187,11 @@ class TransformerXL(Model):
         if config.positions in ("relative", "sinusoid"):
             self.register_buffer("frequencies", frequencies(config.width).float())
         initialise(self, config)
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Absolute positions have no distances to clamp, and their window has one rule."""
+        return ("window",) if self.config.absolute else ("window", "clamp", "rule")
 
     @property
     def heads(self) -> int:
@@ -205,7 +226,7 @@ class TransformerXL(Model):
             reach = min(reach, config.window)
         exact = (rule or config.window_rule) == "exact"
         reach = max(reach, 1) if exact else reach  # a query sees itself
-        zeros = reach if config.memory_start == "zeros" and not config.absolute else 0
+        zeros = reach if config.memory_start == "zeros" else 0
         return TransformerXLState(
             layers=tuple(Memory.of(like.new_zeros(batch, zeros, config.width), reach) for _ in self.layers),
             exact=exact,
@@ -358,20 +379,6 @@ class TransformerXL(Model):
             flops=config.layers * (attention + 4 * config.width * config.inner) + self.head.flops,
             recurrent_flops=0,
         )
-
-
-def _head(config: TransformerXLConfig) -> nn.Module:
-    """Plain, or adaptive where there are bands or the vectors have another width than the stream."""
-    if not config.cutoffs and config.division == 1 and config.embedding_width in (None, config.width):
-        return TiedSoftmax(config.vocabulary, config.width)
-    return AdaptiveSoftmax(
-        config.vocabulary,
-        config.width,
-        config.cutoffs,
-        division=config.division,
-        embedding_width=config.embedding_width,
-        tied_projections=config.tied_projections or None,
-    )
 
 
 def initialise(model: TransformerXL, config: TransformerXLConfig) -> None:
