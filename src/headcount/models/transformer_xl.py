@@ -382,11 +382,11 @@ class TransformerXL(Model):
 
 
 def initialise(model: TransformerXL, config: TransformerXLConfig) -> None:
-    """Matrices, tables, u and v N(0, σ²); biases 0; gains of norms N(1, σ²); projections of bands N(0, 0.01²)."""
+    """Matrices, tables, u and v N(0, σ²); biases 0, Shaw's too; gains of norms N(1, σ²); projections of bands N(0, 0.01²)."""
     for name, parameter in model.named_parameters():
         if name.endswith("norm.weight"):
             nn.init.normal_(parameter, 1.0, config.init_std)
-        elif re.search(r"(norm|up|down|head)\.bias$|head\.biases|cluster_bias", name):
+        elif re.search(r"(norm|up|down|head)\.bias$|head\.biases|cluster_bias|table_bias", name):
             nn.init.zeros_(parameter)
         elif "projections" in name:
             nn.init.normal_(parameter, std=0.01)
