@@ -32,6 +32,17 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def restarting(trained):
+    """A character Transformer with a context of 8 on the same text, evaluated by windows 4 bytes apart."""
+    settings = ["corpus.path=" + str(trained / "my.txt"), "model.width=8", "model.heads=2", "model.inner=8"]
+    settings += ["model.context=8", "batches.segment=8", "evaluate.protocol=sliding-4", "evaluate.limit=256"]
+    given = [part for setting in settings for part in ("--set", setting)]
+    recipe = "recipes/tiny/char_transformer.toml"
+    assert run(["train", recipe, *given, "--run", str(trained / "anew"), "--steps", "3"]) == 0
+    return str(trained / "anew")
+
+
 @pytest.fixture
 def runs(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -101,6 +112,19 @@ def test_effective_lengths(runs, capsys):
     for path in runs:
         assert set(found["runs"][path]) == {"0.1", "0.5", "1"}
         assert all(one["context"] in (4, 8, 12, 16) for one in found["runs"][path].values())
+
+
+def test_a_run_that_begins_anew_has_no_more_than_it_holds(trained, restarting, runs, capsys):
+    grid = ["--start", "10", "--step", "4", "--most", "20", "--positions", "40", "--text", str(trained / "my.txt")]
+    assert run(["recl", runs[0], restarting, *grid]) == 0
+    printed = capsys.readouterr().out
+    assert f"\n{restarting} begins a new window after so many bytes" in printed and printed.endswith(": 8\n")
+    assert f"\n{runs[0]} begins" not in printed
+    assert run(["recl", restarting, runs[0], *grid, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["restart"] == {restarting: 8}
+    assert {(one["context"], one["open"]) for one in found["runs"][restarting].values()} == {(8, False)}
+    assert all(one["context"] >= 10 for one in found["runs"][runs[0]].values())
 
 
 def test_the_probe(runs, tmp_path, capsys):

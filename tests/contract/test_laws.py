@@ -110,6 +110,27 @@ def test_causality(variant):
     assert not before[:, 40:].equal(after[:, 40:])
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("segment", [1, 6])
+def test_the_receptive_field_is_as_far_as_a_prediction_reaches(variant, segment):
+    model = build(variant, torch.float64)
+    field, period = model.spec(segment).receptive_field, math.lcm(segment, model.restarts_after or 1)
+    length = (field or 20) // period * period + period  # the last prediction of a segment, and of a window
+
+    def last(tokens):
+        state = model.start(1)
+        for begin in range(0, length, segment):
+            hidden, state = model(tokens[:, begin : begin + segment], state)
+        return hidden[:, -1]
+
+    tokens = draw_tokens(1, length)
+    farthest = length - (field or length)
+    for changed, reached in ((slice(farthest, farthest + 1), True), (slice(0, farthest), False)):
+        other = tokens.clone()
+        other[:, changed] = (other[:, changed] + 1) % 256
+        assert last(other).equal(last(tokens)) != reached
+
+
 @pytest.mark.parametrize("gradients", [True, False], ids=["gradients", "no-gradients"])
 @pytest.mark.parametrize("lengths", [[1] * LENGTH, [7, 1, 30, 2, 20], [20, 40], [LENGTH]], ids=str)
 @pytest.mark.parametrize("batch", [1, 3])

@@ -5,6 +5,7 @@ import torch
 
 from headcount.errors import RequestError
 from headcount.exchange.legacy import load_transformer_xl
+from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
 from tests.models.plain_transformer_xl import Plain, random_weights
 
 PLAIN = {
@@ -29,6 +30,7 @@ CONFIGS = {
     "plain": PLAIN,
     "no clamp, not the same length": {**PLAIN, "clamp_len": -1, "same_length": False},
     "pre-norm": {**PLAIN, "pre_lnorm": True},
+    "another epsilon": {**PLAIN, "layer_norm_epsilon": 0.1},
     "no memory": {**PLAIN, "mem_len": 0, "same_length": False},
     "adaptive": {**PLAIN, "cutoffs": [7, 19]},
     "adaptive, other width": {**PLAIN, "cutoffs": [7, 19], "d_embed": 6},
@@ -116,12 +118,65 @@ def test_a_loaded_frequency_is_used_as_given():
     assert load_transformer_xl(weights, PLAIN).frequencies[0] == 1.0
 
 
-def test_absent_keys_have_hugging_faces_defaults():
-    needed = ("vocab_size", "cutoffs", "d_model", "d_embed", "n_head", "d_head", "d_inner", "div_val", "n_layer")
-    model = load_transformer_xl(random_weights(PLAIN), {key: PLAIN[key] for key in needed})
-    config = model.config
-    assert (config.window, config.clamp, config.window_rule, config.norm) == (1600, 1000, "exact", "post")
-    assert (config.eps, config.dropout, config.attention_dropout) == (1e-5, 0.1, 0.0)
+def config_of(keys, monkeypatch):
+    """What such a config.json becomes, without the weights that would have to go with it."""
+    asked = []
+
+    def blank(config, **rest):
+        asked.append(config)
+        raise RequestError("as far as this")
+
+    monkeypatch.setattr(TransformerXL, "blank", blank)
+    with pytest.raises(RequestError, match="as far as this"):
+        load_transformer_xl({"transformer.r_w_bias": torch.zeros(1)}, keys)
+    return asked[0]
+
+
+def test_absent_keys_have_hugging_faces_defaults(monkeypatch):
+    assert config_of({}, monkeypatch) == TransformerXLConfig(
+        vocabulary=267_735,
+        width=1_024,
+        layers=18,
+        heads=16,
+        head_width=64,
+        inner=4_096,
+        window=1_600,
+        window_rule="exact",
+        memory_start="zeros",
+        norm="post",
+        shared_biases=True,
+        clamp=1_000,
+        cutoffs=(20_000, 40_000, 200_000),
+        division=4,
+        embedding_width=1_024,
+        tied_projections=(True, True, True, True),  # no tensor says otherwise
+        dropout=0.1,
+        attention_dropout=0.0,
+        eps=1e-5,
+    )
+
+
+def test_given_keys_are_obeyed(monkeypatch):
+    keys = {**PLAIN, "dropout": 0.3, "dropatt": 0.2, "layer_norm_epsilon": 1e-3, "d_embed": 4, "div_val": 2}
+    assert config_of({**keys, "cutoffs": [7], "same_length": False}, monkeypatch) == TransformerXLConfig(
+        vocabulary=30,
+        width=8,
+        layers=2,
+        heads=2,
+        head_width=3,
+        inner=12,
+        window=6,
+        window_rule="memory",
+        memory_start="zeros",
+        clamp=4,
+        cutoffs=(7,),
+        division=2,
+        embedding_width=4,
+        tied_projections=(True, True),
+        dropout=0.3,
+        attention_dropout=0.2,
+        eps=1e-3,
+    )
 
 
 def test_which_projections_are_tied_is_read_from_the_tensors():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from headcount.measure.recl import Length, Walk, baseline, gain, hardest, lengths
+from headcount.measure.recl import Length, Walk, baseline, gain, hardest, held, lengths
 
 WALK = Walk(start=100, step=100, most=1_000)
 
@@ -86,3 +86,10 @@ def test_the_gain_is_the_formula(share):
     after = sum(min(base[t], longer[t]) for t in hard) / len(hard)
     expected = (math.exp(before) - math.exp(after)) / math.exp(before)
     assert gain(baseline(losses), longer, share) == pytest.approx(expected, rel=1e-12)
+
+
+def test_nobody_reaches_beyond_what_it_holds():
+    assert held(Length(100, False), 64) == Length(64, False)  # the walk began beyond it
+    assert held(Length(300, False), 250) == Length(250, False) == held(Length(300, True), 250)
+    assert held(Length(300, True), 300) == Length(300, False)
+    assert held(Length(200, True), 250) == Length(200, True) == held(Length(200, True), None)

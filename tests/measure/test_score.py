@@ -11,6 +11,7 @@ from headcount.measure.figure import Figure
 from headcount.measure.protocols import PROTOCOLS, measure
 from headcount.measure.score import score, score_lanes
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
+from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
 from headcount.tables import EvaluateTable
 from tests.conftest import as_bytes, make_text
 
@@ -77,6 +78,36 @@ def test_merity2019_has_the_published_streams(split, heads, streams):
         hidden, _ = model.eval()(tokens[:, :-1], model.start(1))
         expected += model.head.nll(hidden, tokens[:, 1:]).sum().item()
     assert measured.nats == pytest.approx(expected, rel=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("given", [{}, {"segment": 16, "window": 7, "clamp": 5}], ids=["its own", "given"])
+def test_dai2019_is_ten_streams_with_exact_windows(given):
+    torch.manual_seed(2)
+    sizes = {"width": 16, "layers": 2, "inner": 32, "window": 20, "window_rule": "memory", "init_std": 0.3}
+    model = TransformerXL(TransformerXLConfig(**sizes)).double().eval()
+    data = text(1_609)
+    measured = measure(model, as_bytes(data), EvaluateTable(protocol="dai2019", **given), split="test")
+    lanes = torch.tensor(data[:1_600].astype(np.int64)).view(10, 160)
+    state = model.start(10, given.get("window"), given.get("clamp"), rule="exact")
+    expected, segment = 0.0, given.get("segment", 128)
+    for begin in range(0, 159, segment):
+        inputs, targets = lanes[:, begin : begin + segment][:, : 159 - begin], lanes[:, begin + 1 : begin + segment + 1]
+        hidden, state = model(inputs, state)
+        expected += model.head.nll(hidden, targets).sum().item()
+    assert measured.nats == pytest.approx(expected, rel=1e-10)
+    assert measured.bytes == 10 * 159  # first bytes are fed, not scored; the remainder is dropped
+    assert measured.protocol == {
+        "name": "dai2019",
+        "streams": 10,
+        "segment": segment,
+        "window": given.get("window", 20),
+        "window_rule": "exact",
+        **({"clamp": 5} if given else {}),
+        "state": "carried",
+        "cold_starts": 10,
+        "not_scored": 10 + 9,
+    }
 
 
 def test_protocols_that_cannot_be_are_refused(model):

@@ -76,10 +76,14 @@ def layer_norm(x, gain, bias, eps):
 
 
 class Plain:
-    """`reversed_clusters` and `starts_empty` are what the original repository does; Hugging Face does neither."""
+    """`original`: cluster rows in reverse and an empty start, as in the original repository, unlike Hugging Face.
 
-    def __init__(self, weights, config, *, original=False):
-        self.config, self.original = config, original
+    `dropped` and `weights_dropped` are factors in the places of dropout and of attention's own: what a mask that keeps
+    everything would do there.
+    """
+
+    def __init__(self, weights, config, *, original=False, dropped=1.0, weights_dropped=1.0):
+        self.config, self.original, self.dropped, self.weights_dropped = config, original, dropped, weights_dropped
         self.weights = {name.removeprefix("transformer."): tensor for name, tensor in weights.items()}
 
     def start(self, batch):
@@ -99,13 +103,13 @@ class Plain:
 
     def segment(self, tokens, memories):
         """Log-probabilities, and the memories after the segment."""
-        h = torch.stack([torch.stack([self.embed(int(token)) for token in row]) for row in tokens])
+        h = torch.stack([torch.stack([self.embed(int(token)) for token in row]) for row in tokens]) * self.dropped
         after = []
         for n in range(self.config["n_layer"]):
             whole = torch.cat([memories[n], h], dim=1)
             after.append(whole[:, max(0, whole.shape[1] - self.config["mem_len"]) :])
             h = self.layer(n, h, whole)
-        return self.log_probs(h), after
+        return self.log_probs(h * self.dropped), after
 
     def layer(self, n, h, whole):
         weights, config = {k.removeprefix(f"layers.{n}."): v for k, v in self.weights.items()}, self.config
@@ -120,8 +124,8 @@ class Plain:
             h = layer_norm(h + self.attend(weights, h, whole), *norm)
         norm = (weights["pos_ff.layer_norm.weight"], weights["pos_ff.layer_norm.bias"], config["layer_norm_epsilon"])
         fed = layer_norm(h, *norm) if config["pre_lnorm"] else h
-        fed = torch.relu(fed @ weights["pos_ff.CoreNet.0.weight"].T + weights["pos_ff.CoreNet.0.bias"])
-        fed = fed @ weights["pos_ff.CoreNet.3.weight"].T + weights["pos_ff.CoreNet.3.bias"]
+        fed = torch.relu(fed @ weights["pos_ff.CoreNet.0.weight"].T + weights["pos_ff.CoreNet.0.bias"]) * self.dropped
+        fed = (fed @ weights["pos_ff.CoreNet.3.weight"].T + weights["pos_ff.CoreNet.3.bias"]) * self.dropped
         return h + fed if config["pre_lnorm"] else layer_norm(h + fed, *norm)
 
     def attend(self, weights, x, whole):
@@ -142,16 +146,16 @@ class Plain:
                     for j in range(first, old + i + 1):
                         r = wr[head] @ self.wave(old + i - j)
                         scores.append(((q + u[head]) @ (wk[head] @ whole[b, j]) + (q + v[head]) @ r) / math.sqrt(d))
-                    share = torch.softmax(torch.stack(scores), 0)
+                    share = torch.softmax(torch.stack(scores), 0) * self.weights_dropped
                     values = whole[b, first : old + i + 1] @ wv[head].T
                     mixed[b, i, head] = share @ values
-        return mixed.flatten(2) @ weights["dec_attn.o_net.weight"].T
+        return mixed.flatten(2) @ weights["dec_attn.o_net.weight"].T * self.dropped
 
     def wave(self, distance):
         if self.config["clamp_len"] > 0:
             distance = min(distance, self.config["clamp_len"])
         angles = distance * self.weights["pos_emb.inv_freq"]
-        return torch.cat([angles.sin(), angles.cos()])
+        return torch.cat([angles.sin(), angles.cos()]) * self.dropped
 
     def log_probs(self, h):
         config, weights, edges = self.config, self.weights, bounds(self.config)

@@ -27,7 +27,7 @@ def recl(
     In bytes, on the hardest tenth, the harder half and all of the positions. It depends on which runs are compared.
     """
     from headcount.cli.pages import aligned
-    from headcount.use.context import Asked, effective_lengths, gather
+    from headcount.use.context import RESTARTS, Asked, effective_lengths, gather
     from headcount.use.train import say
 
     group = gather(sources, Asked(text, split), device=device)
@@ -42,3 +42,5 @@ def recl(
         for number, run in enumerate(found.runs)
     ]
     print(aligned([heading, *rows]))
+    for run, end in found.restart.items():
+        print(f"\n{run} {RESTARTS}: {end:,}")

@@ -48,9 +48,26 @@ def require_bands(cutoffs: tuple[int, ...], vocabulary: int) -> None:
         raise ValueError(f"cutoffs = {list(cutoffs)} must rise from above 0 to below {vocabulary}")
 
 
-def tied_softmax(vocabulary: int, width: int, cutoffs: tuple[int, ...]) -> nn.Module:
-    """A head that also embeds: plain, or in bands."""
-    return AdaptiveSoftmax(vocabulary, width, cutoffs) if cutoffs else TiedSoftmax(vocabulary, width)
+def tied_softmax(
+    vocabulary: int,
+    width: int,
+    cutoffs: tuple[int, ...],
+    *,
+    division: int = 1,
+    embedding_width: int | None = None,
+    tied_projections: tuple[bool, ...] | None = None,
+) -> nn.Module:
+    """A head that also embeds: plain, or in bands, or with vectors of another width than the stream."""
+    if not cutoffs and division == 1 and embedding_width in (None, width):
+        return TiedSoftmax(vocabulary, width)
+    return AdaptiveSoftmax(
+        vocabulary,
+        width,
+        cutoffs,
+        division=division,
+        embedding_width=embedding_width,
+        tied_projections=tied_projections,
+    )
 
 
 class AdaptiveSoftmax(nn.Module):

@@ -9,7 +9,7 @@ With l_i(c, t) the nats of model i at position t after c bytes (measure/context.
 
 and the length of model i is found by walking from a start in steps of Δ: while g_i(c, c + Δ) is at least 0.01, c
 becomes c + Δ; then c is the answer. It depends on the group, on the start and on Δ. The paper states neither of
-the two; its lengths, in words, are multiples of 100.
+the two; its lengths, in words, are multiples of 100. A model that begins a new window after n bytes has no more than n.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ class Length:
     context: int
     open: bool
     """It still gained at the longest context that was tried: the length is at least this."""
+
+
+def held(length: Length, most: int | None) -> Length:
+    """The length of a model that holds `most` bytes, if it has an end: longer contexts are fed to it as these."""
+    return length if most is None or length.context < most else Length(most, open=False)
 
 
 def baseline(losses: Nats) -> Nats:

@@ -50,7 +50,7 @@ class Spec:
     """After `finished()`."""
     heads: int
     receptive_field: int | None
-    """The most bytes that a prediction can depend on; None is unbounded."""
+    """The most bytes that a prediction can depend on at the given segment; None is unbounded."""
     state_bytes: int
     """Per stream, window full."""
     flops: int
@@ -80,8 +80,11 @@ class Model(nn.Module):
     Config: ClassVar[type]
     lookahead: ClassVar[int] = 1
     """How many symbols beyond a segment the objective reads."""
-    limits: ClassVar[tuple[str, ...]] = ("window",)
-    """What `start` takes by name, for evaluation, in place of the Config's."""
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What `start` takes by name, for evaluation, in place of the Config's."""
+        return ("window",)
 
     @property
     def restarts_after(self) -> int | None:

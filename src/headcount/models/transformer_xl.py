@@ -24,9 +24,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from headcount.layers.adaptive import AdaptiveSoftmax, require_bands
+from headcount.layers.adaptive import require_bands, tied_softmax
 from headcount.layers.dropout import dropout
-from headcount.layers.heads import TiedSoftmax
 from headcount.layers.memory import Memory, seen
 from headcount.layers.norm import LayerNorm
 from headcount.layers.positions import frequencies, sinusoid
@@ -85,8 +84,19 @@ class TransformerXLConfig:
             raise ValueError(f"division = {self.division}: nothing is left of a vector in the last of the bands")
         if self.window < 1 and self.window_rule == "exact":
             raise ValueError("window = 0: a query sees at least itself (window_rule = 'memory' may have no old rows)")
-        if self.absolute and self.window_rule == "memory":
-            raise ValueError(f"positions = {self.positions!r} are absolute and have no memory: window_rule is exact")
+        self._refuse_idle()
+
+    def _refuse_idle(self) -> None:
+        """Settings that would change nothing beside the others."""
+        if self.absolute and (self.window_rule, self.memory_start, self.clamp) != ("exact", "empty", None):
+            raise ValueError(
+                f"positions = {self.positions!r} are absolute and have no memory and no distances: leave out "
+                "window_rule, memory_start and clamp"
+            )
+        if self.positions != "relative" and not self.shared_biases:
+            raise ValueError(f"shared_biases = false: u and v are of relative positions, not of {self.positions!r}")
+        if self.tied_projections and self.division == 1 and self.embedding_width in (None, self.width):
+            raise ValueError("tied_projections: division = 1 and vectors as wide as the stream need no projections")
 
     @property
     def d(self) -> int:
@@ -152,7 +162,6 @@ class TransformerXL(Model):
     """Transformer-XL: attention by distance over a memory of earlier segments."""
 
     Config: ClassVar[type] = TransformerXLConfig
-    limits: ClassVar[tuple[str, ...]] = ("window", "clamp", "rule")
     config: TransformerXLConfig
     frequencies: Tensor
     """Of the sinusoid, D/2 numbers; as loaded, where weights were published with their own."""
@@ -160,7 +169,14 @@ class TransformerXL(Model):
     def __init__(self, config: TransformerXLConfig) -> None:
         super().__init__()
         self.config = config
-        self.head = _head(config)
+        self.head = tied_softmax(
+            config.vocabulary,
+            config.width,
+            config.cutoffs,
+            division=config.division,
+            embedding_width=config.embedding_width,
+            tied_projections=config.tied_projections or None,
+        )
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.final_norm = LayerNorm(config.width, config.eps) if config.final_norm else None
         if config.positions == "relative" and config.shared_biases:
@@ -171,6 +187,11 @@ class TransformerXL(Model):
         if config.positions in ("relative", "sinusoid"):
             self.register_buffer("frequencies", frequencies(config.width).float())
         initialise(self, config)
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Absolute positions have no distances to clamp, and their window has one rule."""
+        return ("window",) if self.config.absolute else ("window", "clamp", "rule")
 
     @property
     def heads(self) -> int:
@@ -205,7 +226,7 @@ class TransformerXL(Model):
             reach = min(reach, config.window)
         exact = (rule or config.window_rule) == "exact"
         reach = max(reach, 1) if exact else reach  # a query sees itself
-        zeros = reach if config.memory_start == "zeros" and not config.absolute else 0
+        zeros = reach if config.memory_start == "zeros" else 0
         return TransformerXLState(
             layers=tuple(Memory.of(like.new_zeros(batch, zeros, config.width), reach) for _ in self.layers),
             exact=exact,
@@ -328,6 +349,19 @@ class TransformerXL(Model):
             parts.append(Part("feed-forward", (config.width, config.inner, config.width), i))
         return (*parts, Part("classifier (tied)", (config.width, config.vocabulary)))
 
+    def _reach(self, segment: int) -> int:
+        """The bytes that the last prediction of a segment depends on.
+
+        By the rule "memory" its row sees the whole segment and W rows before it, of which the oldest saw the whole of
+        *its* segment and W before that, and so on down the layers.
+        """
+        config = self.config
+        if config.absolute:
+            return config.window
+        if config.window_rule == "exact":
+            return config.layers * (config.window - 1) + 1
+        return segment + (config.layers - 1) * -(-config.window // segment) * segment + config.window
+
     def spec(self, segment: int = 1) -> Spec:
         """Counts; the state is the one with gradients off."""
         config, inner = self.config, self.config.heads * self.config.d
@@ -340,33 +374,19 @@ class TransformerXL(Model):
             parameters=count_parameters(self),
             parameters_in_use=count_parameters(self),
             heads=self.heads,
-            receptive_field=config.window if config.absolute else config.layers * old + 1,
+            receptive_field=self._reach(segment),
             state_bytes=config.layers * 2 * inner * kept * self._like.element_size(),
             flops=config.layers * (attention + 4 * config.width * config.inner) + self.head.flops,
             recurrent_flops=0,
         )
 
 
-def _head(config: TransformerXLConfig) -> nn.Module:
-    """Plain, or adaptive where there are bands or the vectors have another width than the stream."""
-    if not config.cutoffs and config.division == 1 and config.embedding_width in (None, config.width):
-        return TiedSoftmax(config.vocabulary, config.width)
-    return AdaptiveSoftmax(
-        config.vocabulary,
-        config.width,
-        config.cutoffs,
-        division=config.division,
-        embedding_width=config.embedding_width,
-        tied_projections=config.tied_projections or None,
-    )
-
-
 def initialise(model: TransformerXL, config: TransformerXLConfig) -> None:
-    """Matrices, tables, u and v N(0, σ²); biases 0; gains of norms N(1, σ²); projections of bands N(0, 0.01²)."""
+    """Matrices, tables, u and v N(0, σ²); biases 0, Shaw's too; gains of norms N(1, σ²); projections of bands N(0, 0.01²)."""
     for name, parameter in model.named_parameters():
         if name.endswith("norm.weight"):
             nn.init.normal_(parameter, 1.0, config.init_std)
-        elif re.search(r"(norm|up|down|head)\.bias$|head\.biases|cluster_bias", name):
+        elif re.search(r"(norm|up|down|head)\.bias$|head\.biases|cluster_bias|table_bias", name):
             nn.init.zeros_(parameter)
         elif "projections" in name:
             nn.init.normal_(parameter, std=0.01)

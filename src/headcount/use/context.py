@@ -21,7 +21,7 @@ from headcount.errors import RequestError
 from headcount.measure import probe
 from headcount.measure.context import at_context, bytes_fed, doubling, fixed_positions, nats_by_context, room
 from headcount.measure.protocols import require
-from headcount.measure.recl import SHARES, Length, Walk, lengths
+from headcount.measure.recl import SHARES, Length, Walk, held, lengths
 from headcount.use.load import LanguageModel, load
 
 Bytes = npt.NDArray[np.uint8]
@@ -29,6 +29,7 @@ Nats = npt.NDArray[np.float64]
 
 LONGEST_WINDOW, LARGEST_WINDOW, WINDOW_BYTES = 4_096, 1 << 24, 65_536
 LONGEST_DISTANCE, TRIALS = 1_024, 256
+RESTARTS = "begins a new window after so many bytes, and is fed only the last of longer contexts"
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,7 @@ def by_context(
         curves.append(_curve(lm, nats, {"positions": places.tolist(), "nats": nats.tolist()}))
     positions_of = "1 position of" if count == 1 else f"{count:,} positions of"
     about = f"{positions_of} {group.measured_on}; each from an empty state, fed exactly so many bytes before it"
-    mark = "begins a new window after so many bytes, and is fed only the last of longer contexts"
-    return Curves("context", "bits per byte", about, contexts, mark, group.corpus, tuple(curves))
+    return Curves("context", "bits per byte", about, contexts, RESTARTS, group.corpus, tuple(curves))
 
 
 def by_window(
@@ -191,6 +191,8 @@ class Lengths:
     about: str
     corpus: Mapping[str, Any]
     runs: tuple[str, ...]
+    restart: Mapping[str, int]
+    """After how many bytes the runs that do begin a new window: they are fed only the last of longer contexts."""
     by_share: Mapping[float, Sequence[Length]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,6 +201,7 @@ class Lengths:
             **vars(self.walk),
             "positions": self.positions,
             "corpus": dict(self.corpus),
+            "restart": dict(self.restart),
             "runs": {
                 run: {f"{share:g}": vars(found[number]) for share, found in self.by_share.items()}
                 for number, run in enumerate(self.runs)
@@ -232,14 +235,16 @@ def effective_lengths(
     def losses_at(context: int) -> Nats:
         return np.stack([nats(number, bytes_fed(lm.model, context)) for number, lm in enumerate(group.models)])
 
-    walk = Walk(start, step, most)
-    by_share = {share: lengths(losses_at, walk, share) for share in SHARES}
+    walk, ends = Walk(start, step, most), [lm.model.restarts_after for lm in group.models]
+    by_share = {share: [*map(held, lengths(losses_at, walk, share), ends)] for share in SHARES}
     about = (
         f"relative effective context length in bytes: from {start:,} in steps of {step:,} up to {most:,}, while "
         f"perplexity falls by {walk.threshold:g} of itself, against a baseline of these {len(group.models)}; "
         f"{count:,} positions of {group.measured_on}"
     )
-    return Lengths(walk, count, about, group.corpus, tuple(str(lm.path) for lm in group.models), by_share)
+    runs = tuple(str(lm.path) for lm in group.models)
+    restart = {run: end for run, end in zip(runs, ends, strict=True) if end is not None}
+    return Lengths(walk, count, about, group.corpus, runs, restart, by_share)
 
 
 def copying(
