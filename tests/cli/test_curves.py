@@ -100,6 +100,15 @@ def test_the_curve_by_window(runs, tmp_path, capsys):
     assert found["places"] == [1, 2, 3] and found["runs"][0]["figures"][2]["protocol"]["window"] == 3
 
 
+def test_windows_shorter_than_the_stride_are_refused_with_a_way_out(restarting, runs, tmp_path, capsys):
+    curve = ["evaluate", restarting, "--curve", "window", "--most", "8", "--limit", "100"]
+    assert run(curve) == 2
+    assert "sliding-4: a window of 1 is shorter than the stride" in (said := capsys.readouterr().err)
+    assert "--protocol carried" in said and not list(tmp_path.iterdir())
+    assert run([*curve, "--protocol", "carried", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["places"] == [1, 2, 4, 8]
+
+
 def test_effective_lengths(runs, capsys):
     grid = ["--start", "4", "--step", "4", "--most", "16", "--positions", "40"]
     assert run(["recl", *runs, *grid]) == 0

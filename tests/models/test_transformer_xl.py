@@ -297,7 +297,7 @@ def test_recomputed_streams_are_worked_through_a_few_at_a_time(monkeypatch):
 
 def test_frequencies_stay_precise_in_a_narrow_model():
     model = TransformerXL(TransformerXLConfig(**SMALL)).bfloat16()
-    assert model.frequencies.dtype == torch.float32 and model.layers[0].up.weight.dtype == torch.bfloat16
+    assert model.frequencies.dtype == torch.float64 and model.layers[0].up.weight.dtype == torch.bfloat16
     with torch.no_grad():
         hidden, _ = model(tokens(), model.start(2))
     assert hidden.dtype == torch.bfloat16 and hidden.isfinite().all()

@@ -147,7 +147,7 @@ def load_transformer_xl(state_dict: Mapping[str, Tensor], config: Mapping[str, A
     model = TransformerXL.blank(ours, dtype=like.dtype, device=like.device)
     taken = _Taken(theirs)
     tensors = {**_xl_layers(taken, ours), **_xl_head(taken, ours, original)}
-    tensors["frequencies"] = taken.optional("pos_emb.inv_freq", frequencies(ours.width).float())
+    tensors["frequencies"] = taken.optional("pos_emb.inv_freq", frequencies(ours.width))
     taken.refuse_the_rest()
     for name, wanted in model.state_dict().items():
         if name not in tensors or tensors[name].shape != wanted.shape:

@@ -117,7 +117,10 @@ def require(model: Model, size: int, how: EvaluateTable, *, split: str) -> None:
     if protocol.stride is not None:
         context, longest = context_of(model, how), model.longest_segment(how.window)
         if protocol.stride > context:
-            raise RequestError(f"protocol {how.protocol}: the window has only {context} bytes")
+            raise RequestError(
+                f"protocol {how.protocol}: a window of {context} is shorter than the stride; "
+                "windows below it are measured with --protocol carried"
+            )
         if how.segment is not None:
             raise RequestError(f"segment = {how.segment}: protocol {how.protocol} feeds whole windows")
         if longest is not None and context > longest:

@@ -185,7 +185,7 @@ class TransformerXL(Model):
         if config.positions == "learned":
             self.places = nn.Parameter(torch.empty(config.layers, config.window, config.width))
         if config.positions in ("relative", "sinusoid"):
-            self.register_buffer("frequencies", frequencies(config.width).float())
+            self.register_buffer("frequencies", frequencies(config.width))
         initialise(self, config)
 
     @property
@@ -199,10 +199,10 @@ class TransformerXL(Model):
         return self.config.layers * self.config.heads
 
     def _apply(self, fn: Any, recurse: bool = True) -> TransformerXL:
-        """As everywhere, but frequencies stay float32 at least: narrower ones know only a few hundred distances."""
+        """As everywhere, but frequencies stay in float64: rounded once, no wider model would get them back."""
         before = getattr(self, "frequencies", None)
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        if before is not None and torch.finfo(self.frequencies.dtype).bits < 32:
+        if before is not None and self.frequencies.dtype != before.dtype:
             self.frequencies = before.to(self.frequencies.device)
         return self
 
@@ -308,7 +308,8 @@ class TransformerXL(Model):
         return [cast(Layer, layer).attention.project(distances, waves) for layer in self.layers]
 
     def _waves(self, distances: Tensor) -> Tensor:
-        return sinusoid(distances, self.frequencies)
+        """In the model's dtype, but float32 at least: a narrower one knows only a few hundred distances."""
+        return sinusoid(distances, self.frequencies.to(torch.promote_types(self._like.dtype, torch.float32)))
 
     @property
     def _shared(self) -> tuple[Tensor, Tensor] | None:
@@ -382,7 +383,7 @@ class TransformerXL(Model):
 
 
 def initialise(model: TransformerXL, config: TransformerXLConfig) -> None:
-    """Matrices, tables, u and v N(0, σ²); biases 0, Shaw's too; gains of norms N(1, σ²); projections of bands N(0, 0.01²)."""
+    """Matrices, tables, u and v N(0, σ²); biases 0; gains of norms N(1, σ²); projections of bands N(0, 0.01²)."""
     for name, parameter in model.named_parameters():
         if name.endswith("norm.weight"):
             nn.init.normal_(parameter, 1.0, config.init_std)

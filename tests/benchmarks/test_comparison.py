@@ -1,0 +1,39 @@
+"""The comparison of models: which figure of a run stands on its page."""
+
+import pytest
+
+from benchmarks.comparison import record, value
+from headcount import load
+from headcount.cli import run
+from tests.conftest import make_text
+
+SMALL = ["train.steps=3", "batches.segment=16", "evaluate.limit=200", "model.width=8"]
+MODELS = {
+    "sha_rnn": ["model.window=16"],
+    "transformer_xl": ["model.window=16", "model.heads=2", "model.inner=8", "model.layers=1"],
+    "char_transformer": ["model.context=16", "model.heads=2", "model.inner=8", "evaluate.protocol=sliding-4"],
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_figures_by_other_lengths_are_kept_but_not_shown(name, tmp_path):
+    (tmp_path / "my.txt").write_bytes(make_text(10_000))
+    settings = [f"corpus.path={tmp_path / 'my.txt'}", *SMALL, *MODELS[name]]
+    given = [part for setting in settings for part in ("--set", setting)]
+    assert run(["train", f"recipes/tiny/{name}.toml", *given, "--run", str(tmp_path / "run")]) == 0
+    lm, slides = load(tmp_path / "run"), name == "char_transformer"
+    others = [{"protocol": "carried", "window": 5}, {"protocol": "sliding-2"}, {"protocol": "alrfou2018"}]
+    others += [{"protocol": "dai2019"}, {"protocol": "merity2019"}, {"protocol": "sliding-2", "window": 8}]
+    others += [{"protocol": "carried", "clamp": 3}] if name == "transformer_xl" else []
+    for how in others:
+        lm.evaluate(split="test", **how)
+    lm.evaluate(split="test", protocol="carried", limit=300)
+    carried = lm.evaluate(split="test", protocol="carried").value
+    sliding = lm.evaluate(split="test", protocol="sliding-4").value if slides else None
+    lm.evaluate(split="test", protocol="carried", curve="window", window=16)
+    found = record(tmp_path / "run")
+    assert value(found, "test", True) == carried and value(found, "test", False) == sliding
+    kept = [(f["protocol"], tuple(f["how"].items()), f["bytes"]) for f in found["figures"]]
+    assert len(set(kept)) == len(kept) >= len(others) + 3  # nothing that tells them apart is lost
+    del found["figures"][-1]["as_the_page_says"]  # a record from before
+    assert value(found, "test", True) is not None
