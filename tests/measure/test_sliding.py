@@ -73,7 +73,7 @@ def test_a_stride_is_a_number_from_1(name):
 
 
 def test_a_stride_beyond_the_window_is_refused(model):
-    with pytest.raises(RequestError, match="only 20 bytes"):
+    with pytest.raises(RequestError, match="window of 20 is shorter"):
         measure(model, as_bytes(text(100)), EvaluateTable(protocol="sliding-21", window=CONTEXT))
     with pytest.raises(RequestError, match="no clamp"):
         measure(model, as_bytes(text(100)), EvaluateTable(clamp=3))
