@@ -77,8 +77,8 @@ def _shifted(by_distance: Tensor) -> Tensor:
 
 def _weights(content: Tensor, place: Tensor, keys: Tensor, rows: Tensor, hide: Tensor | None) -> Tensor:
     """softmax(s) of one stream, H × T × S; `rows` is r, padded."""
-    nothing = content.new_zeros(()) if hide is None else hide
-    scores = torch.baddbmm(nothing, content, keys.transpose(1, 2))
+    hidden = content.new_zeros(()) if hide is None else hide.to(content.dtype)  # autocast may have made it narrow
+    scores = torch.baddbmm(hidden, content, keys.transpose(1, 2))
     scores += _shifted(torch.bmm(place, rows.transpose(1, 2)))
     return torch.softmax(scores, dim=-1)
 
@@ -118,15 +118,16 @@ class _Attend(torch.autograd.Function):
         # What is not written stays 0: distances that no key has.
         by_distance = content.new_zeros(*content.shape[1:3], rows.shape[1])
         streams = (content, place, both, gradient, through, of_content, of_place, of_both)
-        for c, q, b, upper, inner, to_c, to_q, to_b in zip(*streams, strict=True):
-            (keys, values), (to_keys, to_values) = b.chunk(2), to_b.chunk(2)
-            weights = next(saved) if ctx.keep else _weights(c, q, keys, rows, hide)
-            dropped = next(saved) if ctx.p else None
-            torch.bmm(apply_kept(weights, dropped, ctx.p).transpose(1, 2), upper, out=to_values)
-            scores = scores_gradient(upper, inner, values, weights, dropped, ctx.p)
-            torch.bmm(scores, keys, out=to_c)
-            torch.bmm(scores.transpose(1, 2), c, out=to_keys)
-            _shifted(by_distance).copy_(scores)
-            torch.bmm(by_distance, rows, out=to_q)
-            of_rows.baddbmm_(by_distance.transpose(1, 2), q)
+        with torch.autocast(content.device.type, enabled=False):  # as on the way here
+            for c, q, b, upper, inner, to_c, to_q, to_b in zip(*streams, strict=True):
+                (keys, values), (to_keys, to_values) = b.chunk(2), to_b.chunk(2)
+                weights = next(saved) if ctx.keep else _weights(c, q, keys, rows, hide)
+                dropped = next(saved) if ctx.p else None
+                torch.bmm(apply_kept(weights, dropped, ctx.p).transpose(1, 2), upper, out=to_values)
+                scores = scores_gradient(upper, inner, values, weights, dropped, ctx.p)
+                torch.bmm(scores, keys, out=to_c)
+                torch.bmm(scores.transpose(1, 2), c, out=to_keys)
+                _shifted(by_distance).copy_(scores)
+                torch.bmm(by_distance, rows, out=to_q)
+                of_rows.baddbmm_(by_distance.transpose(1, 2), q)
         return of_content, of_place, of_both, of_rows[:, :-1], None, None, None
