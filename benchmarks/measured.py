@@ -25,6 +25,8 @@ from headcount.models.contract import Model
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 WARM, REPEATS = 6, 12
+PAUSE = 0.05
+"""Seconds before a step: threads of the library that the last one used still wait for work, and take a core."""
 
 Step = Callable[[], None]
 Row = tuple[str, str, str, str]
@@ -48,7 +50,7 @@ def training(model: Model, streams: int, segment: int) -> Step:
     return step
 
 
-def in_turn(*steps: Step, repeats: int = REPEATS) -> list[list[float]]:
+def in_turn(*steps: Step, repeats: int = REPEATS, pause: float = PAUSE) -> list[list[float]]:
     """Seconds of each step, timed one after the other so that a disturbance meets all."""
     for _ in range(WARM):
         for step in steps:
@@ -56,6 +58,7 @@ def in_turn(*steps: Step, repeats: int = REPEATS) -> list[list[float]]:
     times: list[list[float]] = [[] for _ in steps]
     for _ in range(repeats):
         for own, step in zip(times, steps, strict=True):
+            time.sleep(pause)
             began = time.perf_counter()
             step()
             own.append(time.perf_counter() - began)

@@ -119,7 +119,7 @@ def flatness() -> float:
 
         return step
 
-    early, late = in_turn(one_byte(0), one_byte(1), repeats=2_500)
+    early, late = in_turn(one_byte(0), one_byte(1), repeats=2_500, pause=0.0)
     return statistics.median(late) / statistics.median(early)
 
 
