@@ -25,8 +25,8 @@ from headcount.models.contract import Model
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 WARM, REPEATS = 6, 12
-PAUSE = 0.05
-"""Seconds before a step: threads of the library that the last one used still wait for work, and take a core."""
+PAUSE = 0.2
+"""Seconds before a step: NumPy's library lets its threads wait for work for a tenth of one, and they take a core."""
 
 Step = Callable[[], None]
 Row = tuple[str, str, str, str]
