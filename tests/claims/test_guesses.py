@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from headcount.claims.branching import branches
-from headcount.claims.guesses import MOST_GUESSES, Guessed, Openings, guess, piece_ranks, whole_words
+from headcount.claims.guesses import MOST_GUESSES, Guessed, Openings, guess, piece_ranks, summed_up, whole_words
 from headcount.text.encoding import encode
 from headcount.text.symbols import Bytes
 from headcount.text.words import Words
@@ -60,7 +60,7 @@ def test_ranks_of_pieces_count_what_was_likelier():
         true = own[text[place]] if place < 5 else own[rest].sum()
         expected.append(1 + sum(option > true for option in options))
     assert ranks == expected
-    assert Guessed(None, (2, 4)).summed == 6 and Guessed(None, (2, 4)).multiplied_bits == 3
+    assert Guessed(None, (2, 4)).wrong_by_piece == 4 and Guessed(None, (2, 4)).multiplied_bits == 3
 
 
 def test_a_word_beyond_the_beam_has_no_rank():
@@ -91,4 +91,15 @@ def test_words_are_guessed_by_their_letters():
 def test_guesses_add_up_and_multiply():
     for ranks in itertools.product((1, 2, 3), repeat=2):
         made = Guessed(1, ranks)
-        assert 2**made.multiplied_bits == pytest.approx(math.prod(ranks)) and made.summed == sum(ranks)
+        assert 2**made.multiplied_bits == pytest.approx(math.prod(ranks)) and made.wrong_by_piece == sum(ranks) - 2
+
+
+def test_what_is_right_at_once_costs_nothing_in_however_many_pieces():
+    at_once = summed_up([Guessed(1, (1,)), Guessed(1, (1, 1, 1))])
+    assert at_once["without"]["wrong"] == at_once["with"]["wrong"] == 0 and at_once["with"]["first"] == 1
+    assert at_once["saved"] == {"guesses": 0, "error": 0}
+    found = summed_up([Guessed(4, (1, 2)), Guessed(None, (90, 20))])
+    assert found["without"] == {"first": 0, "within": 0.5, "wrong": (3 + MOST_GUESSES) / 2}
+    assert found["with"]["wrong"] == (1 + MOST_GUESSES) / 2 and found["with"]["within"] == 0.5
+    assert found["pieces"] == 2 and found["with"]["first_piece"] == 0.25
+    assert found["saved"] == {"guesses": 1, "error": pytest.approx(1)}

@@ -54,7 +54,16 @@ def test_stem_and_choice_add_up_to_what_the_word_costs():
     assert row["written"] == "organise" and row["other"] == other
     assert row["stem"] + row["choice"] == pytest.approx(written)
     assert row["choice"] == pytest.approx(math.log2(1 + 2**2)) and measured["choice"] == row["choice"]
-    assert pairs.measure_spellings(Letters(), []) == {"cases": [], "stem": None, "choice": None}
+    assert measured["choice_error"] is None  # of one place
+    nothing = pairs.measure_spellings(Letters(), [])
+    assert nothing.pop("cases") == [] and set(nothing.values()) == {None} and "choice_error" in nothing
+
+
+def test_the_choice_has_an_error_over_its_places():
+    found = pairs.find_cases(as_text(b"They organise it, we organize it.\n"), {b"organize": (1, 2)})
+    measured = pairs.measure_spellings(Letters(), found)
+    one, other = (case["choice"] for case in measured["cases"])
+    assert one != other and measured["choice_error"] == pytest.approx(abs(one - other) / 2)
 
 
 def test_names_are_never_small_and_come_back():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.claims.branching import branches
-from headcount.claims.segmentations import Canonical, Pieces, ending, exact, sampled, total
+from headcount.claims.segmentations import KEPT, MOST_PATHS, Pieces, ending, exact, sampled, thinned, total
 from headcount.measure.spelled import score_bytes
 from headcount.text.encoding import encode
 from tests.claims.conftest import MERGES, small_model
@@ -39,13 +39,6 @@ def brute_force(model, tokens, before, text):
     return mass
 
 
-def canonical_path(model, tokens, before, text):
-    """Its symbols, and what `score_bytes` charges for it."""
-    whole = np.frombuffer(before + text, dtype=np.uint8)
-    nats = np.concatenate(list(score_bytes(model, encode(whole, tokens))))
-    return Canonical(tuple(tokens.encode(text[:-1]).tolist()), -float(nats[len(before) :].sum()))
-
-
 def branch_after(model, tokens, before):
     encoded = encode(np.frombuffer(before + b"?", dtype=np.uint8), tokens)
     return next(branches(model, encoded, [len(encoded.ids) - 1]))
@@ -69,17 +62,47 @@ def test_paths_are_counted_as_they_are(word):
     assert Pieces(spellings).count(text) == len(prefixes)
 
 
-def test_draws_give_the_same_within_their_error(wordpieces):
-    model, pieces, text = small_model(wordpieces.vocabulary, sharp=0.5), Pieces(wordpieces.spellings), b" ababab."
+def test_sweeps_give_the_same_within_their_error(wordpieces):
+    """At the real size, where far more paths are met than are kept: the error is honest."""
+    model, pieces, text = small_model(wordpieces.vocabulary), Pieces(wordpieces.spellings), b" abababababababa."
     branch = branch_after(model, wordpieces, BEFORE)
-    whole, canonical = exact(branch, text, pieces), canonical_path(model, wordpieces, BEFORE, text)
-    assert whole > canonical.log + 0.01
-    log, error = sampled(branch, text, pieces, canonical, 4_000, np.random.default_rng(3))
-    assert 0 < error < 0.2 and abs(log - whole) < 4 * error and abs(log - whole) < whole - canonical.log
-    drawn = total(branch, text, pieces, canonical, np.random.default_rng(3), most=0)
-    summed = total(branch, text, pieces, canonical, np.random.default_rng(3), most=10_000)
-    assert drawn.error is not None and summed.error is None
-    assert summed.bits == pytest.approx(whole / math.log(2)) and summed.paths == pieces.count(text)
+    whole, generator = exact(branch, text, pieces), np.random.default_rng(3)
+    assert pieces.count(text) > 10 * KEPT
+    found = [sampled(branch, text, pieces, generator) for _ in range(30)]
+    assert all(0 < error < 0.1 for _, error in found)
+    assert np.mean([abs(log - whole) <= 2 * error for log, error in found]) >= 0.85
+    assert np.mean([math.exp(log - whole) for log, _ in found]) == pytest.approx(1, abs=0.01)
+
+
+def test_what_is_thinned_weighs_as_much_as_before():
+    """The likeliest stay as they are; each of the others is expected to weigh what it weighed."""
+    weights = np.array([0.5, 0.2, *(0.3 * np.arange(1, 9) / 36)])
+    paths = [(0, symbol, 1, math.log(weight)) for symbol, weight in enumerate(weights)]
+    generator, repeats = np.random.default_rng(0), 4_000
+    mean = np.zeros(len(weights))
+    for _ in range(repeats):
+        kept = thinned(paths, 4, generator)
+        assert len(kept) == 4 == len({symbol for _, symbol, _, _ in kept}) and paths[:2] == kept[:2]
+        for _, symbol, _, log in kept:
+            mean[symbol] += math.exp(log) / repeats
+    assert mean == pytest.approx(weights, abs=0.01)
+    assert thinned(paths, 10, generator) == paths
+
+
+def test_few_paths_are_summed_exactly_however_long_the_word(wordpieces):
+    model, pieces = small_model(wordpieces.vocabulary), Pieces(wordpieces.spellings)
+    branch, generator = branch_after(model, wordpieces, BEFORE), np.random.default_rng(3)
+    long, many = b" straightforwardly.", b" abababababababababab."
+    found = total(branch, long, pieces, generator)
+    assert found.error is None and found.paths == pieces.count(long) < MOST_PATHS
+    assert found.bits == pytest.approx(exact(branch, long, pieces) / math.log(2))
+    drawn = total(branch, many, pieces, generator)
+    assert drawn.error is not None and drawn.paths == pieces.count(many) > MOST_PATHS
+
+
+def test_words_of_twelve_letters_never_have_too_many_paths():
+    everything = Pieces([b" " * (i == 0) + b"a" * j for i in range(2) for j in range(i, 13)])
+    assert everything.count(b" " + 12 * b"a" + b".") == MOST_PATHS - 1
 
 
 def test_other_segmentations_can_only_give_back(wordpieces):
@@ -110,6 +133,5 @@ def test_bytes_have_one_path_and_keep_the_chain_rule():
     pieces = Pieces(text.tokens.spellings)
     bits = np.concatenate(list(score_bytes(model, text))) / math.log(2)
     branch = next(branches(model, text, [4]))
-    one = Canonical(tuple(b" words"), 0.0)
-    found = total(branch, b" words ", pieces, one, np.random.default_rng(1), most=100)
-    assert found.paths == 6 and found.bits == pytest.approx(-bits[4:11].sum(), abs=1e-4)
+    found = total(branch, b" words ", pieces, np.random.default_rng(1))
+    assert found.paths == 6 and found.error is None and found.bits == pytest.approx(-bits[4:11].sum(), abs=1e-4)

@@ -1,12 +1,16 @@
 """The whole claim on a small text: trained once, measured over equal bytes, gone on with, and shown."""
 
 import json
+import math
 import statistics
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
+import headcount
 import headcount.use.train as training
 from headcount import load
 from headcount.claims import tokenisation, trainings
@@ -16,11 +20,20 @@ from headcount.claims.tokenisation import Tokenisation
 from headcount.claims.tokenisation_verdict import first_letter
 from headcount.claims.trainings import held_out_of, open_source
 from headcount.errors import RequestError
+from headcount.learn.run import Run
+from headcount.measure.score import score
+from headcount.measure.spelled import score_bytes
 from headcount.tables import CorpusTable
 from headcount.text.encoding import encode
+from tests.claims.conftest import small_model
 from tests.show.test_pages import assert_self_contained
 
 pytest.importorskip("tokenizers")
+
+
+def heard_of(held_out, words):
+    return tokenisation.Heard("my.txt", ["headcount"], held_out, words, (), ())
+
 
 SMALL = ("model.width=8", "batches.streams=4", "batches.segment=32", "evaluate.limit=2048")
 
@@ -75,12 +88,32 @@ def test_bits_are_those_of_the_same_bytes(result, setting):
         assert run["bits"] == pytest.approx(bits.sum(), rel=1e-6)
         assert run["bits_per_byte"] == pytest.approx(bits.sum() / len(held_out), rel=1e-6)
         assert run["bits_per_token"] * run["tokens_scored"] == pytest.approx(run["bits"], rel=1e-5)
+        lm = load(setting.folder / run["run"])
+        by_token = np.concatenate(list(score(lm.model, lm.read(held_out).ids, start=lm.tokens.start)))
+        assert run["spread"] == pytest.approx(by_token.std() / by_token.mean(), rel=1e-5)
         assert run["restored"] == result.record["held_out"]["sha256"]
         apart = bits - plain
         assert run["against_bytes"]["difference"] == pytest.approx(apart.mean(), abs=1e-9)
         blocks = [apart[i : i + 512].mean() for i in range(0, len(apart) - 511, 512)]
         assert run["against_bytes"]["error"] == pytest.approx(statistics.stdev(blocks) / len(blocks) ** 0.5, abs=1e-9)
         assert (run["against_bytes"]["error"] == 0) == (run["run"] == "bytes-equal-bytes")
+
+
+def test_every_run_has_a_figure_over_exactly_these_bytes(result, setting):
+    record = result.record
+    assert record["version"] == headcount.__version__ and record["seed"] == 1
+    assert record["command"] == (
+        f"headcount claim tokenisation --text {setting.corpus.path} --run {setting.folder} --bytes 12800 "
+        "--set model.width=8 --set batches.streams=4 --set batches.segment=32 --set evaluate.limit=2048"
+    )
+    for run in record["runs"]:
+        figure, lm = run["figure"], load(setting.folder / run["run"])
+        assert figure["value"] * len(held_out_of(open_source(setting), 2_048)) == pytest.approx(run["bits"], rel=1e-5)
+        assert figure["bytes"] == record["held_out"]["bytes"] and figure["unit"] == "bits per byte"
+        assert figure["corpus"]["sha256"] == record["held_out"]["sha256"] and figure["protocol"]["name"] == "carried"
+        assert figure["model"] == lm.describe() and figure["model"]["kind"] == "sha-rnn"
+        assert figure["command"] == record["command"] and figure["date"]
+        assert figure in lm.run.figures() and lm.run.own_figure()["corpus"]["split"] == "valid"
 
 
 def test_bits_by_place_are_those_of_the_letters(result, setting):
@@ -113,15 +146,29 @@ def test_canonical_segmentations_overstate_and_bytes_do_not(result):
             found = [word["overstated"] for word in over["largest"]]
             assert len(found) == 5 and found == sorted(found, reverse=True)
             assert all("".join(word["pieces"]) == word["word"] for word in over["largest"])
-    sampled = [run["overstated"]["sampled"] for run in result.record["runs"] if run["overstated"]]
-    assert max(sampled) > 0  # of the word that is longer than twelve letters
+        assert over is None or over["sampled"] == 0  # the long word of this text has few paths
+
+
+def test_what_ends_a_word_is_charged_to_it(wordpieces):
+    """The canonical bits of a word and of a full stop, a token of one byte, by hand."""
+    model, text = small_model(wordpieces.vocabulary), np.frombuffer(b"ba abb. ab", dtype=np.uint8)
+    encoded = encode(text, wordpieces)
+    lm = SimpleNamespace(model=model, tokens=wordpieces)
+    bits = np.concatenate(list(score_bytes(model, encoded))) / math.log(2)
+    found = tokenisation._overstated(lm, encoded, bits, heard_of(text, [(2, 6)]))
+    ids = [int(symbol) for symbol in encoded.ids]
+    assert [wordpieces.spellings[symbol] for symbol in ids][:5] == [b"ba", b" ", b"ab", b"b", b"."]
+    hidden, _ = model(torch.tensor([[wordpieces.start, *ids]]), model.start(1))
+    logs = model.head.log_probs(hidden)[0].double().detach().numpy() / math.log(2)
+    by_hand = -sum(logs[place, ids[place]] for place in (1, 2, 3, 4))
+    assert found["words"] == 1 and found["canonical"] == pytest.approx(by_hand, abs=1e-4)
 
 
 def test_a_broken_chain_rule_is_not_passed_over(setting, result, monkeypatch):
     lm = load(setting.folder / "bytes-equal-bytes")
     held_out = held_out_of(open_source(setting), 2_048)
     text = tokenisation.encode(held_out, lm.tokens)
-    heard = tokenisation.Heard(held_out, tokenisation._word_places(held_out.tobytes())[:2], (), ())
+    heard = heard_of(held_out, tokenisation._word_places(held_out.tobytes())[:2])
     with pytest.raises(AssertionError, match="chain rule"):
         tokenisation._overstated(lm, text, lm.score(held_out.tobytes()) + 0.01, heard)
 
@@ -137,16 +184,16 @@ def test_guesses_spellings_and_names_are_measured(result, setting):
         lm = load(setting.folder / run["run"])
         text = encode(held_out, lm.tokens)
         whole, pieces, ranks = [], [], []
-        for word, symbols, branch, _ in tokenisation._at_words(lm, text, tokenisation.Heard(held_out, places, (), ())):
+        for word, symbols, branch, _ in tokenisation._at_words(lm, text, heard_of(held_out, places)):
             one = guess(branch, word, symbols, Openings(lm.tokens.spellings))
-            whole.append(101 if one.whole is None else int(one.whole))
-            pieces.append(min(int(sum(one.ranks)), 101))
+            whole.append(100 if one.whole is None else int(one.whole) - 1)
+            pieces.append(min(sum(int(rank) - 1 for rank in one.ranks), 100))
             ranks += one.ranks
-        assert found["words"] == len(whole) == 12 and 1 < statistics.mean(whole) <= 101
-        assert found["without"]["guesses"] == pytest.approx(statistics.mean(whole))
-        assert found["without"]["first"] == pytest.approx(whole.count(1) / 12)
-        assert found["without"]["within"] == pytest.approx(1 - whole.count(101) / 12)
-        assert found["with"]["guesses"] == pytest.approx(statistics.mean(pieces))
+        assert found["words"] == len(whole) == 12 and 0 < statistics.mean(whole) <= 100
+        assert found["without"]["wrong"] == pytest.approx(statistics.mean(whole))
+        assert found["without"]["first"] == pytest.approx(whole.count(0) / 12)
+        assert found["without"]["within"] == pytest.approx(1 - whole.count(100) / 12)
+        assert found["with"]["wrong"] == pytest.approx(statistics.mean(pieces))
         assert found["with"]["first_piece"] == pytest.approx(ranks.count(1) / len(ranks))
         saved = [one - other for one, other in zip(whole, pieces, strict=True)]
         assert found["saved"]["guesses"] == pytest.approx(statistics.mean(saved))
@@ -170,8 +217,16 @@ def test_what_is_finished_is_not_trained_again(result, setting, monkeypatch):
     for name in ("train", "resume"):
         monkeypatch.setattr(training, name, lambda *_, **__: pytest.fail("trained again"))
     monkeypatch.setattr(tokenisation, "MOST_WORDS", 12)
-    again = Tokenisation().run(setting)
+    with monkeypatch.context() as patch:
+        patch.setattr(tokenisation, "_measured", lambda *_: pytest.fail("measured again"))
+        again = Tokenisation().run(setting)
     assert again.record == result.record and again.verdict == result.verdict
+    (setting.folder / tokenisation.MEASURED / "bytes-equal-bytes.json").write_text("{")
+    figures = Run(setting.folder / "bytes-equal-bytes").figures()
+    monkeypatch.setattr(tokenisation, "_guesses", lambda *_: result.record["runs"][0]["guesses"])
+    once_more = Tokenisation().run(setting)  # what is damaged is measured, and nothing else
+    assert once_more.record["runs"][1:] == result.record["runs"][1:]
+    assert len(Run(setting.folder / "bytes-equal-bytes").figures()) == len(figures) + 1
 
 
 @pytest.mark.parametrize(

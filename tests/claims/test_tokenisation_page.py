@@ -53,3 +53,21 @@ def test_nothing_found_is_a_sentence(record):  # noqa: F811
         run["guesses"]["words"] = 0
     record["pairs"] = {}
     assert "There is no such place." in by_title(record)["-ize or -ise"].body
+
+
+def test_errors_stand_beside_what_they_are_of(record):  # noqa: F811
+    found = by_title(record)
+    assert "30.00 ± 3.00" in found["The password: with feedback and without"].body
+    assert "9.00 ± 0.50" in found["-ize or -ise"].body and "1.000 ± 0.250" in found["-ize or -ise"].body
+    assert "One seed (7): ± is of the text" in found["Bits over equal bytes"].about
+    assert "At 2 places of" in found["-ize or -ise"].about
+    for run in record["runs"]:
+        run["spellings"]["cases"] = run["spellings"]["cases"][:1]
+    assert "At 1 place of" in by_title(record)["-ize or -ise"].about
+
+
+def test_every_run_has_its_figure(record):  # noqa: F811
+    body = by_title(record)["The figures"].body
+    assert body.count("2.0000 bits per byte · carried: 1 stream, segments of 512") == 3
+    assert body.count("weights aaaaaaaaaaaa · 2026-11-18") == 3
+    assert "headcount claim tokenisation --text my.txt" in body and "Seed 7, headcount 0.1.0." in body

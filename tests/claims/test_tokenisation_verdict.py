@@ -9,13 +9,29 @@ from headcount.claims.tokenisation_verdict import first_letter, group, standard_
 
 
 def guessed():
-    own = {"first": 0.1, "first_piece": 0.5, "within": 0.9, "guesses": 20.0, "summed": 22.0, "multiplied": 9.0}
+    own = {"first": 0.1, "first_piece": 0.5, "within": 0.9, "wrong": 20.0, "multiplied": 9.0}
     return {
         "words": 50,
         "pieces": 3.0,
-        "without": {"first": 0.2, "within": 0.5, "guesses": 50.0},
+        "without": {"first": 0.2, "within": 0.5, "wrong": 50.0},
         "with": own,
         "saved": {"guesses": 30.0, "error": 3.0},
+    }
+
+
+def figure(kind, value):
+    protocol = {"name": "carried", "streams": 1, "segment": 512, "state": "carried", "window": None, "not_scored": 0}
+    return {
+        "value": value,
+        "unit": "bits per byte",
+        "nats": 693.1,
+        "bytes": 1_000,
+        "protocol": protocol,
+        "corpus": {"name": "my.txt", "split": "valid, whole lines", "sha256": "f" * 64},
+        "tokens": {"kind": kind, "vocabulary": 256, "scored": 1_000, "exact": True},
+        "model": {"kind": "sha-rnn", "step": 3, "sha256": "a" * 64},
+        "command": "headcount claim tokenisation --text my.txt",
+        "date": "2026-11-18T00:00:00+00:00",
     }
 
 
@@ -31,6 +47,7 @@ def made(name, budget, *, apart=0.0, error=0.01):
         "bytes_read": 900,
         "seconds": 10.0,
         "restored": "f" * 64,
+        "figure": figure(kind, 2.0 + apart),
         "bits": 1_000 * (2.0 + apart),
         "bits_per_byte": 2.0 + apart,
         "tokens_scored": 1_000,
@@ -62,6 +79,8 @@ def measured(kind):
             "cases": [{"written": "organise", "stem": 9.0, "choice": 1.0, "other": 9.0} for _ in range(2)],
             "stem": 9.0,
             "choice": 1.0,
+            "stem_error": 0.5,
+            "choice_error": 0.25,
         },
         "names": {
             "first": {"names": 4, "bits": 20.0, "error": 1.0, "opening": 0.5},
@@ -74,6 +93,9 @@ def measured(kind):
 def record():
     runs = [made("bytes", "bytes"), made("wordpieces 1k", "bytes"), made("wordpieces 1k", "seconds")]
     return {
+        "command": "headcount claim tokenisation --text my.txt",
+        "version": "0.1.0",
+        "seed": 7,
         "runs": runs,
         "held_out": {"bytes": 1_000, "sha256": "f" * 64},
         "left_out": {"words": "3 of 9 words are unknown"},
@@ -178,10 +200,11 @@ def test_a_text_without_letters_has_no_places(record):
 
 def test_feedback(record):
     said = verdict(record)
-    assert "helps under bytes and wordpieces 1k." in said and "bytes 50.0 and 20.0" in said
+    assert "helps under bytes and wordpieces 1k. Wrong guesses" in said
+    assert "bytes 50.0 and 20.0, saved 30.00 ± 3.00" in said
     assert "about equally often under all kinds (20% to 20% of 50)" in said
     record["runs"][1]["guesses"]["saved"]["guesses"] = 1.0
-    assert "helps under bytes and not measurably under wordpieces 1k" in verdict(record)
+    assert "helps under bytes and makes no measurable difference under wordpieces 1k" in verdict(record)
     record["runs"][1]["guesses"]["without"]["first"] = 0.6
     assert "in 20% (bytes) to 60% (wordpieces 1k) of 50 cases" in verdict(record)
     nothing = changed(record, lambda run: run["guesses"]["saved"].update(guesses=0.0))
@@ -189,8 +212,19 @@ def test_feedback(record):
     assert "password" not in changed(record, lambda run: run["guesses"].update(words=0))
 
 
+def test_feedback_that_costs_guesses_is_said(record):
+    record["runs"][1]["guesses"]["saved"] = {"guesses": -0.427, "error": 0.069}
+    said = verdict(record)
+    assert "piece helps under bytes and costs more guesses than it saves under wordpieces 1k. Wrong" in said
+    assert "that feedback costs more guesses than it saves (wordpieces 1k)" in said.split("\n\n")[0]
+    assert "-0.43 ± 0.07" in said
+    worse = changed(record, lambda run: run["guesses"].update(saved={"guesses": -0.427, "error": 0.069}))
+    assert "every piece costs more guesses than it saves under bytes and wordpieces 1k. Wrong" in worse
+    assert "easier with feedback" not in worse
+
+
 def test_spellings(record):
-    assert "costs 1.00 (bytes), 1.00 (wordpieces 1k) bits, in 2 places" in verdict(record)
+    assert "costs 1.00 ± 0.25 (bytes), 1.00 ± 0.25 (wordpieces 1k) bits, in 2 places" in verdict(record)
     for case, choice in zip(record["runs"][1]["spellings"]["cases"], (2.0, 2.2), strict=True):
         case["choice"] = choice
     assert "dearer under wordpieces 1k than under bytes" in verdict(record)

@@ -7,6 +7,7 @@ claim trains are ordinary runs in its folder, so that a second call goes on wher
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,10 @@ from typing import Any, ClassVar
 
 from headcount import durable
 from headcount.errors import RequestError
+from headcount.learn import device as devices
 from headcount.show.page import Section, escape, page
 from headcount.tables import CorpusTable
+from headcount.version import __version__
 
 RECORD, PAGE = "claim.json", "claim.html"
 """What a claim leaves in its folder, beside its runs."""
@@ -35,6 +38,14 @@ class Setting:
     set: Sequence[str] = ()
     """`table.key=value`, over the recipe of what is trained."""
     device: str | None = None
+
+    def command(self, claim: str) -> list[str]:
+        """What asks for this again."""
+        words = ["headcount", "claim", claim]
+        words += [word for path in self.corpus.paths for word in ("--text", path)] or ["--corpus", self.corpus.name]
+        options = {"run": self.folder, "minutes": self.minutes, "bytes": self.bytes, "device": self.device}
+        words += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+        return words + [word for setting in self.set for word in ("--set", setting)]
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,9 @@ class Claim(ABC):
             raise RequestError(f"--minutes {setting.minutes}: must be above 0")
         if setting.bytes is not None and setting.bytes < 1:
             raise RequestError(f"--bytes {setting.bytes}: must be above 0")
-        measured = {**self.about(), **self.measure(setting)}
+        devices.choose(setting.device)  # one that is not there is refused before anything is made
+        asked = {"command": shlex.join(setting.command(self.name)), "version": __version__}
+        measured = {**self.about(), **asked, **self.measure(setting)}
         verdict = self.verdict(measured)
         record = {**measured, "verdict": verdict}
         sections = [self._opening(verdict), *self.sections(record)]

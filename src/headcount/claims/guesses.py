@@ -3,13 +3,14 @@
 The next word is known to be a space, some letters, and something that is no letter. Two ways to guess it:
 
     without feedback   whole words in the order of their probability, each summed over the segmentations that a beam
-                       finds; guesses = the rank of the true word among them
+                       finds; wrong guesses = the rank of the true word among them, less 1
     with feedback      the pieces of the canonical segmentation, and at last that the word ends, each in the order of
-                       its probability given the true pieces before it; guesses = Σ ranks. Π ranks is what as many
-                       lists would need if only the whole combination were answered.
+                       its probability given the true pieces before it; wrong guesses = Σ (rank - 1). Π ranks is what
+                       as many lists would need if only the whole combination were answered.
 
-A place where only one piece is possible is no guess. Bits add up over pieces as logarithms of a product: they charge
-what is needed without feedback.
+Only wrong guesses are counted: what is right at once costs nothing, in however many pieces. A place where only one
+piece is possible is no guess. Bits add up over pieces as logarithms of a product: they charge what is needed without
+feedback.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from headcount.claims.branching import Branch, Logs
+from headcount.claims.tokenisation_verdict import standard_error
 
 LETTER = rb"[A-Za-z\x80-\xff]"
 MOST_GUESSES = 100
@@ -41,9 +44,14 @@ class Guessed:
     """Of its pieces, with feedback."""
 
     @property
-    def summed(self) -> int:
-        """Guesses with feedback."""
-        return sum(self.ranks)
+    def wrong_whole(self) -> int:
+        """Wrong guesses without feedback; a word beyond the beam is given up after as many as it holds."""
+        return MOST_GUESSES if self.whole is None else self.whole - 1
+
+    @property
+    def wrong_by_piece(self) -> int:
+        """Wrong guesses with feedback."""
+        return sum(self.ranks) - len(self.ranks)
 
     @property
     def multiplied_bits(self) -> float:
@@ -146,3 +154,31 @@ def piece_ranks(branch: Branch, symbols: Sequence[int], openings: Openings) -> l
 
 def _log_mass(logs: Logs) -> float:
     return float(np.logaddexp.reduce(logs)) if len(logs) else -math.inf
+
+
+def summed_up(found: Sequence[Guessed]) -> dict[str, Any]:
+    """How some words were guessed, on average; both ways are given up after as many wrong guesses."""
+
+    def mean(values: Iterable[float]) -> float:
+        return sum(values) / len(found) if found else 0.0
+
+    without = [one.wrong_whole for one in found]
+    told = [min(one.wrong_by_piece, MOST_GUESSES) for one in found]
+    pieces = sum(len(one.ranks) for one in found)
+    return {
+        "words": len(found),
+        "pieces": pieces / max(1, len(found)),
+        "without": {
+            "first": mean(one.whole == 1 for one in found),
+            "within": mean(wrong < MOST_GUESSES for wrong in without),
+            "wrong": mean(without),
+        },
+        "with": {
+            "first": mean(one.wrong_by_piece == 0 for one in found),
+            "first_piece": sum(rank == 1 for one in found for rank in one.ranks) / max(1, pieces),
+            "within": mean(wrong < MOST_GUESSES for wrong in told),
+            "wrong": mean(told),
+            "multiplied": 2 ** mean(one.multiplied_bits for one in found),
+        },
+        "saved": {"guesses": mean(without) - mean(told), "error": standard_error(np.subtract(without, told))},
+    }

@@ -11,7 +11,6 @@ Names: words with a capital that are never written small, by how often they occu
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headcount.claims.tokenisation_verdict import standard_error
 from headcount.text.mapped import Text, stretch
 from headcount.use.load import LanguageModel
 
@@ -88,7 +88,8 @@ def measure_spellings(lm: LanguageModel, cases: Sequence[Case]) -> dict[str, Any
         both = -float(np.logaddexp2(-written, -other))
         rows.append({"written": case.written.decode(), "stem": both, "choice": written - both, "other": other})
     mean = {key: sum(row[key] for row in rows) / len(rows) if rows else None for key in ("stem", "choice")}
-    return {"cases": rows, **mean}
+    errors = {f"{key}_error": standard_error([row[key] for row in rows]) for key in ("stem", "choice")}
+    return {"cases": rows, **mean, **errors}
 
 
 def _bits_of(lm: LanguageModel, case: Case, form: bytes) -> float:
@@ -119,7 +120,7 @@ def measure_names(bits: Bits, names: Sequence[tuple[int, int, int]]) -> dict[str
         measured[which] = {
             "names": len(own),
             "bits": sum(whole) / len(own) if own else None,
-            "error": float(np.std(whole, ddof=1)) / math.sqrt(len(own)) if len(own) > 1 else None,
+            "error": standard_error(whole),
             "opening": sum(opening) / sum(whole) if own and sum(whole) else None,
         }
     return measured

@@ -6,16 +6,18 @@ other pieces that spell the same. Of a word s with the byte d that ends it, in i
     P(s d) = Σ over all tokens t₁ … t_k that spell s d or go beyond it, of which t₁ … t_{k-1} do not reach its end
     overstated = -log₂ P(canonical pieces of s, then a token that begins with d) + log₂ P(s d)  ≥  0
 
-The sum is taken exactly, path by path with a state for each, as long as there are not too many. Else paths are drawn
-from the model itself, restricted to what fits the bytes: a path's weight is Π (the mass of all that fits), and the mean
-of the weights has the expectation P(s d). The canonical path, which has most of it, is known: its draws count 0 and its
-probability is added, so that the error is only that of the rest. Bytes have one path, and nothing is overstated: the
-chain rule.
+The sum is taken exactly, path by path with a state for each, as long as there are not too many: always for words of up
+to 12 letters. Else by sweeps, token by token. Paths of as many tokens that end at the same place have written the same
+bytes, so their probabilities can be compared: the likeliest are kept as they are, of the rest some are drawn and stand
+for all (Fearnhead and Clifford 2003). One sweep has the expectation P(s d); several give a mean and its error. Drawing
+piece by piece from the model would not do: what looks likely at first may fit badly later, and the few paths that have
+most of the sum would hardly ever be drawn. Bytes have one path, and nothing is overstated: the chain rule.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -26,9 +28,10 @@ from headcount.measure.spelled import Sorted
 
 AT_ONCE = 128
 """Paths read side by side."""
-MOST_PATHS = 4_096
-"""More tokens to read than this for one word are drawn from instead."""
-DRAWS = 128
+MOST_PATHS = 8_192
+"""Tokens to read for one word, at most; a space and 12 letters have 2^13 - 1 of them under any pieces."""
+KEPT, SWEEPS = 128, 8
+"""Paths that a sweep keeps after every token, shared among the places where they end; and how many sweeps there are."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Total:
     bits: float
     error: float | None
     paths: int
-    """Tokens read, or paths drawn."""
+    """Tokens that reading every path takes."""
 
 
 class Pieces:
@@ -69,23 +72,15 @@ class Pieces:
         return sum(ways[1:])
 
 
-@dataclass(frozen=True)
-class Canonical:
-    """The path that the tokeniser chooses: its symbols before the last, and ln P of all of it."""
-
-    symbols: tuple[int, ...]
-    log: float
-
-
 def total(
-    branch: Branch, text: bytes, pieces: Pieces, canonical: Canonical, generator: np.random.Generator, *, most: int
+    branch: Branch, text: bytes, pieces: Pieces, generator: np.random.Generator, *, most: int = MOST_PATHS
 ) -> Total:
     """log₂ P(text), whichever way: exactly up to so many paths; `text` ends with its delimiter."""
     paths = pieces.count(text)
     if paths <= most:
         return Total(exact(branch, text, pieces) / math.log(2), None, paths)
-    log, error = sampled(branch, text, pieces, canonical, DRAWS, generator)
-    return Total(log / math.log(2), error / math.log(2), DRAWS)
+    log, error = sampled(branch, text, pieces, generator)
+    return Total(log / math.log(2), error / math.log(2), paths)
 
 
 def ending(branch: Branch, text: bytes, symbols: Sequence[int], pieces: Pieces) -> float:
@@ -125,32 +120,53 @@ def _chunks(grown: Sequence[Grown]) -> Iterator[Sequence[Grown]]:
     return (grown[first : first + AT_ONCE] for first in range(0, len(grown), AT_ONCE))
 
 
-def sampled(
-    branch: Branch, text: bytes, pieces: Pieces, canonical: Canonical, draws: int, generator: np.random.Generator
-) -> tuple[float, float]:
-    """ln of the canonical path's probability and the mean weight of others that are drawn, and its standard error."""
-    weights = np.zeros(draws)
-    paths: list[tuple[int, ...]] = [()] * draws
-    rows, places, alive = [0] * draws, [0] * draws, list(range(draws))
-    while alive:
-        follow: list[tuple[int, int, int, int]] = []  # which draw, its row, the symbol, where it ends
-        for draw in alive:
-            own, place = branch.log_probs[rows[draw]], places[draw]
-            fitting = pieces.within(text, place)
-            logs = np.array([*(own[symbol] for symbol, _ in fitting), pieces.closing(own, text, place)])
-            mass = _log_sum(logs)
-            weights[draw] += mass
-            chosen = int(generator.choice(len(logs), p=np.exp(logs - mass)))
-            if chosen < len(fitting):
-                follow.append((draw, rows[draw], *fitting[chosen]))
-        if follow:
-            branch = branch.follow([row for _, row, _, _ in follow], [symbol for _, _, symbol, _ in follow])
-        alive = [draw for draw, _, _, _ in follow]
-        for row, (draw, _, symbol, end) in enumerate(follow):
-            rows[draw], places[draw], paths[draw] = row, end, (*paths[draw], symbol)
-    others = np.array([path != canonical.symbols for path in paths]) * np.exp(weights - canonical.log)
-    whole = 1 + others.mean()  # in units of the canonical path
-    return canonical.log + math.log(whole), float(others.std(ddof=1) / math.sqrt(draws) / whole)
+def sampled(branch: Branch, text: bytes, pieces: Pieces, generator: np.random.Generator) -> tuple[float, float]:
+    """ln of the mean of some sweeps, and its standard error."""
+    logs = np.array([_sweep(branch, text, pieces, generator) for _ in range(SWEEPS)])
+    masses = np.exp(logs - logs.max())
+    mean = float(masses.mean())
+    return float(logs.max()) + math.log(mean), float(masses.std(ddof=1)) / math.sqrt(SWEEPS) / mean
+
+
+def _sweep(branch: Branch, text: bytes, pieces: Pieces, generator: np.random.Generator) -> float:
+    """ln of one estimate of P(text)."""
+    found, ends = [pieces.closing(branch.log_probs[0], text, 0)], [(0, 0.0)]
+    while grown := _grown(branch.log_probs, ends, text, pieces):
+        cells: dict[int, list[Grown]] = defaultdict(list)
+        for path in grown:
+            cells[path[2]].append(path)
+        most = max(1, KEPT // len(cells))
+        kept = [path for cell in cells.values() for path in thinned(cell, most, generator)]
+        branch = branch.follow([row for row, _, _, _ in kept], [symbol for _, symbol, _, _ in kept])
+        ends = [(place, log) for _, _, place, log in kept]
+        found += [
+            log + pieces.closing(own, text, place) for (place, log), own in zip(ends, branch.log_probs, strict=True)
+        ]
+    return _log_sum(np.array(found))
+
+
+def thinned(paths: Sequence[Grown], most: int, generator: np.random.Generator) -> list[Grown]:
+    """At most so many paths, so that every path is expected to weigh what it weighed.
+
+    With c such that Σ min(1, w / c) = most, those with w ≥ c stay as they are; each of the others is drawn with a
+    chance of w / c, and then weighs c.
+    """
+    if len(paths) <= most:
+        return list(paths)
+    order = sorted(paths, key=lambda path: -path[3])
+    top = order[0][3]
+    weights = np.exp(np.array([path[3] for path in order]) - top)
+    rest = np.cumsum(weights[::-1])[::-1]
+    sure = next((k for k in range(most) if weights[k] * (most - k) <= rest[k]), most)
+    kept = order[:sure]
+    if sure == most or not rest[sure] > 0:
+        return kept
+    each = rest[sure] / (most - sure)
+    ends = np.cumsum(weights[sure:])
+    marks = (generator.random() + np.arange(most - sure)) * each
+    drawn = np.minimum(np.searchsorted(ends, marks, side="right"), len(ends) - 1)
+    log = top + math.log(each)
+    return kept + [(*order[sure + int(place)][:3], log) for place in drawn]
 
 
 def _log_sum(logs: Logs) -> float:

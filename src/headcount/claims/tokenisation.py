@@ -12,12 +12,11 @@ the same bytes. The same body is trained under each (trainings), and of each are
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,22 +25,33 @@ import numpy.typing as npt
 from headcount.claims import pairs, segmentations, tokenisation_page, trainings
 from headcount.claims.branching import Branch, branches
 from headcount.claims.contract import Claim, Setting
-from headcount.claims.guesses import MOST_GUESSES, Guessed, Openings, guess
+from headcount.claims.guesses import MOST_GUESSES, Openings, guess, summed_up
+from headcount.claims.kept import kept
 from headcount.claims.tokenisation_verdict import CHAIN_RULE, standard_error, verdict
 from headcount.claims.trainings import Kind, Training
 from headcount.errors import RequestError
 from headcount.learn.run import Run
+from headcount.measure import protocols
 from headcount.measure.kinds import place_in_word
 from headcount.measure.score import score
 from headcount.models.contract import count_parameters
 from headcount.show.page import Section
+from headcount.tables import EvaluateTable
 from headcount.text.corpora import Bytes, map_file
 from headcount.text.encoding import Encoded, encode
 from headcount.text.mapped import sha256
+from headcount.text.symbols import Tokens
 from headcount.use.load import LanguageModel, load
 from headcount.use.train import say
+from headcount.version import __version__
 
 Bits = npt.NDArray[np.float64]
+RULES = 1
+"""Raised whenever the same run gives other numbers: what older rules measured is measured again."""
+MEASURED = "measured"
+"""The folder of what was measured of every run."""
+SPLIT = "valid, whole lines"
+"""What the figures are of: no other command measures these very bytes."""
 PLACES = 10
 """Letters of a word that are shown one by one; the last stands for all after it."""
 BLOCK = 512
@@ -50,8 +60,6 @@ MOST_WORDS = 96
 """Words that are guessed, and whose segmentations are summed."""
 MOST_SHOWN = 5
 """Of them, those that are shown one by one."""
-SHORT = 12
-"""Words of so many letters are summed exactly."""
 WORD = re.compile(rb"(?<=[^\s]) [A-Za-z]+(?=[^A-Za-z\x80-\xff])")
 
 
@@ -59,6 +67,9 @@ WORD = re.compile(rb"(?<=[^\s]) [A-Za-z]+(?=[^A-Za-z\x80-\xff])")
 class Heard:
     """What all kinds are measured on."""
 
+    corpus: str
+    command: Sequence[str]
+    """That asked for it."""
     text: Bytes
     words: Sequence[tuple[int, int]]
     """Begin (at its space) and end of some words."""
@@ -92,25 +103,25 @@ class Tokenisation(Claim):
         runs = trainings.train_all(setting, corpus, body, kinds)
         known = pairs.find_pairs(map_file(corpus.file))
         heard = Heard(
+            corpus.name,
+            setting.command(self.name),
             held_out,
             _spread(_word_places(held_out.tobytes()), MOST_WORDS),
             pairs.find_names(held_out.tobytes()),
             pairs.find_cases(corpus.split("valid"), known),
         )
-        heard = _with_cases_for_all(heard, [load(run.path, device="cpu") for run, _ in runs])
-        measured = []
-        for run, one in runs:
-            say(f"measuring {run.path}")
-            measured.append(_measured(load(run.path, device=setting.device), run, one, by_name[one.tokens], heard))
-        plain = next(m for m in measured if m[0]["tokens"]["kind"] == "bytes")[1]
+        heard = _with_cases_for_all(heard, [run.tokens for run, _ in runs])
+        measured = [_measured_once(setting, run, one, by_name[one.tokens], heard) for run, one in runs]
+        plain = next(one for one in measured if one["record"]["tokens"]["kind"] == "bytes")
         return {
+            "seed": body.seed,
             "corpus": {"name": corpus.name, "sha256": corpus.sha256, "bytes": corpus.ends[-1]},
             "held_out": {"bytes": len(held_out), "sha256": sha256(held_out)},
             "budget": {"minutes": setting.minutes, "bytes": setting.bytes, "set": list(setting.set)},
             "left_out": left_out,
             "most_guesses": MOST_GUESSES,
             "pairs": {word.decode(): list(counts) for word, counts in sorted(known.items())},
-            "runs": [{**record, "against_bytes": _against(bits, plain)} for record, bits in measured],
+            "runs": [{**one["record"], "against_bytes": _against(one, plain)} for one in measured],
         }
 
     def verdict(self, record: Mapping[str, Any]) -> str:
@@ -132,22 +143,35 @@ def _spread(places: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int
     return [places[place] for place in sorted(chosen)]
 
 
-def _with_cases_for_all(heard: Heard, models: Sequence[LanguageModel]) -> Heard:
+def _with_cases_for_all(heard: Heard, kinds: Sequence[Tokens]) -> Heard:
     """Leave out spellings that a closed vocabulary does not know: all kinds are measured on the same ones."""
-    kept = [
+    fitting = [
         case
         for case in heard.cases
         if all(
-            lm.tokens.encode_piece(case.before + form + case.after).exact
-            for lm in models
+            tokens.encode_piece(case.before + form + case.after).exact
+            for tokens in kinds
             for form in (case.written, case.other)
         )
     ]
-    return Heard(heard.text, heard.words, heard.names, kept)
+    return replace(heard, cases=fitting)
 
 
-def _measured(lm: LanguageModel, run: Run, one: Training, kind: Kind, heard: Heard) -> tuple[dict[str, Any], Bits]:
-    """Everything of one run, and its bits for every byte."""
+def _measured_once(setting: Setting, run: Run, one: Training, kind: Kind, heard: Heard) -> dict[str, Any]:
+    """Everything of one run; what was measured of these weights before is not measured again."""
+    lm = load(run.path, device=setting.device)
+    on = [sha256(heard.text), heard.words, heard.names, heard.cases]
+    asked = [RULES, __version__, lm.facts, lm.tokens.sha256, one, kind, on]
+
+    def measure() -> dict[str, Any]:
+        say(f"measuring {run.path}")
+        return _measured(lm, run, one, kind, heard)
+
+    return kept(setting.folder / MEASURED / f"{run.path.name}.json", asked, measure)
+
+
+def _measured(lm: LanguageModel, run: Run, one: Training, kind: Kind, heard: Heard) -> dict[str, Any]:
+    """Everything of one run, and its bits by blocks of bytes."""
     text, bits = encode(heard.text, lm.tokens), lm.score(heard.text.tobytes())
     last = trainings.last_step(run)
     vocabulary = count_parameters(lm.model.head)
@@ -166,6 +190,7 @@ def _measured(lm: LanguageModel, run: Run, one: Training, kind: Kind, heard: Hea
         "steps": one.steps,
         "bytes_read": last["bytes"],
         "seconds": last["seconds"],
+        "figure": _figure(lm, text, heard),
         **_totals(lm, bits, text),
         "places": _by_place(heard.text, bits),
         "overstated": _overstated(lm, text, bits, heard) if lm.tokens.kind != "words" else None,
@@ -173,7 +198,14 @@ def _measured(lm: LanguageModel, run: Run, one: Training, kind: Kind, heard: Hea
         "spellings": pairs.measure_spellings(lm, heard.cases),
         "names": pairs.measure_names(bits, heard.names),
     }
-    return record, bits
+    blocks = bits[: len(bits) // BLOCK * BLOCK].reshape(-1, BLOCK).mean(axis=1)
+    return {"record": record, "blocks": blocks.tolist()}
+
+
+def _figure(lm: LanguageModel, text: Encoded, heard: Heard) -> dict[str, Any]:
+    """The figure over exactly these bytes, which the run keeps too."""
+    measured = protocols.measure(lm.model, text, EvaluateTable(), split="valid")
+    return lm.keep_figure(measured, heard.corpus, SPLIT, heard.command, heard.text).to_dict()
 
 
 def _ends(text: Encoded) -> npt.NDArray[np.int64]:
@@ -228,9 +260,7 @@ def _overstated(lm: LanguageModel, text: Encoded, bits: Bits, heard: Heard) -> d
         whole = heard.text[begin : begin + len(word) + 1].tobytes()
         # Of what ends the word only its first byte is asked for, not which token it belongs to.
         own = float(bits[begin : begin + len(word)].sum()) - segmentations.ending(branch, whole, symbols, pieces)
-        most = segmentations.MOST_PATHS if len(word) - 1 <= SHORT else 0
-        canonical_path = segmentations.Canonical(tuple(symbols), -own * math.log(2))
-        total = segmentations.total(branch, whole, pieces, canonical_path, generator, most=most)
+        total = segmentations.total(branch, whole, pieces, generator)
         words, canonical = words + 1, canonical + own
         rows.append((own + total.bits, total.error))
         shown.append({"word": _shown(word), "pieces": [_shown(lm.tokens.spellings[i]) for i in symbols], "bits": own})
@@ -259,39 +289,12 @@ def _shown(text: bytes) -> str:
 def _guesses(lm: LanguageModel, text: Encoded, heard: Heard) -> dict[str, Any]:
     """How words are guessed, on average."""
     openings = Openings(lm.tokens.spellings)
-    found: list[Guessed] = [
-        guess(branch, word, symbols, openings) for word, symbols, branch, _ in _at_words(lm, text, heard)
-    ]
-    mean = functools.partial(_mean, len(found))
-    without = [MOST_GUESSES + 1 if one.whole is None else one.whole for one in found]
-    told = [min(one.summed, MOST_GUESSES + 1) for one in found]
-    return {
-        "words": len(found),
-        "pieces": mean(len(one.ranks) for one in found),
-        "without": {
-            "first": mean(one.whole == 1 for one in found),
-            "within": mean(one.whole is not None for one in found),
-            "guesses": mean(without),
-        },
-        "with": {
-            "first": mean(all(rank == 1 for rank in one.ranks) for one in found),
-            "first_piece": sum(rank == 1 for one in found for rank in one.ranks)
-            / max(1, sum(len(one.ranks) for one in found)),
-            "within": mean(one.summed <= MOST_GUESSES for one in found),
-            "guesses": mean(told),
-            "summed": mean(one.summed for one in found),
-            "multiplied": 2 ** mean(one.multiplied_bits for one in found),
-        },
-        "saved": {"guesses": mean(without) - mean(told), "error": standard_error(np.subtract(without, told))},
-    }
+    return summed_up(
+        [guess(branch, word, symbols, openings) for word, symbols, branch, _ in _at_words(lm, text, heard)]
+    )
 
 
-def _mean(count: int, values: Iterable[float]) -> float:
-    return sum(values) / count if count else 0.0
-
-
-def _against(bits: Bits, plain: Bits) -> dict[str, float | None]:
+def _against(one: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, float | None]:
     """Bits per byte beyond those of the bytes, with the standard error over blocks of text."""
-    blocks = len(bits) // BLOCK
-    apart = (bits - plain)[: blocks * BLOCK].reshape(blocks, BLOCK).mean(axis=1)
-    return {"difference": float((bits - plain).mean()), "error": standard_error(apart)}
+    difference = one["record"]["bits_per_byte"] - plain["record"]["bits_per_byte"]
+    return {"difference": difference, "error": standard_error(np.subtract(one["blocks"], plain["blocks"]))}

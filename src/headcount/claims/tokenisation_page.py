@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headcount.claims.segmentations import MOST_PATHS
 from headcount.claims.tokenisation_verdict import Run, first_letter, group, name_of, plus_minus
+from headcount.counted import counted
+from headcount.measure.figure import Figure
 from headcount.show.page import Section, escape, table
 from headcount.show.plots import Line, bar_chart, line_chart
 
@@ -16,13 +19,14 @@ def sections(record: Mapping[str, Any]) -> list[Section]:
     """From the total to the cases."""
     runs: Sequence[Run] = record["runs"]
     return [
-        _totals(runs, record["held_out"]),
+        _totals(runs, record["held_out"], record["seed"]),
         _trained(runs, record["left_out"]),
         _places(runs),
         _overstated(runs),
         _guesses(runs, record["most_guesses"]),
         _spellings(runs, record["pairs"]),
         _names(runs),
+        _figures(record),
     ]
 
 
@@ -32,7 +36,7 @@ def _each(runs: Sequence[Run], make: Any) -> str:
     return "".join(f"<h3>At equal {budget}</h3>{make(alike)}" for budget, alike in shown if len(alike) > 1)
 
 
-def _totals(runs: Sequence[Run], held_out: Mapping[str, Any]) -> Section:
+def _totals(runs: Sequence[Run], held_out: Mapping[str, Any], seed: int) -> Section:
     def chart(alike: Sequence[Run]) -> str:
         bars = [
             (
@@ -71,7 +75,8 @@ def _totals(runs: Sequence[Run], held_out: Mapping[str, Any]) -> Section:
     about = (
         f"Every kind is charged all of its bits over the same {held_out['bytes']:,} held-out bytes (sha256 "
         f"{held_out['sha256'][:12]}). Perplexity per token, which the paper worries about, divides by something else "
-        "for each. Spread: the standard deviation of a token's bits over their mean."
+        "for each. Spread: the standard deviation of a token's bits over their mean. One seed "
+        f"({seed}): ± is of the text, over blocks of it, not of training."
     )
     return Section("Bits over equal bytes", about, _each(runs, chart))
 
@@ -179,9 +184,9 @@ def _overstated(runs: Sequence[Run]) -> Section:
     )
     about = (
         "What the canonical segmentation of a word and of what ends it is charged, less what all segmentations "
-        "together are: summed exactly for words of up to 12 letters (as long as there are not too many), estimated by "
-        "drawing for others. Bits for a word, ± for the words that were taken. Bytes have one segmentation, so theirs "
-        "is the chain rule: checked."
+        f"together are: summed exactly for words of up to 12 letters and all others of up to {MOST_PATHS:,} paths, "
+        "else estimated by drawing. Bits for a word, ± for the words that were taken. Bytes have one segmentation, so "
+        "theirs is the chain rule: checked."
     )
     return Section(
         "What a canonical segmentation overstates", about, table(rows, columns, range(1, 7)) + _largest(runs)
@@ -208,7 +213,7 @@ def _round(value: float, digits: int) -> float:
 def _guesses(runs: Sequence[Run], most: int) -> Section:
     def shown(alike: Sequence[Run]) -> str:
         bars = [
-            (f"{name_of(run)}, {how}", run["guesses"][key]["guesses"], f"{run['guesses'][key]['guesses']:.1f} guesses")
+            (f"{name_of(run)}, {how}", run["guesses"][key]["wrong"], f"{run['guesses'][key]['wrong']:.1f} wrong")
             for key, how in (("without", "whole"), ("with", "by piece"))
             for run in alike
         ]
@@ -218,12 +223,13 @@ def _guesses(runs: Sequence[Run], most: int) -> Section:
                 f"{found['words']}",
                 f"{found['without']['first']:.0%}",
                 f"{found['without']['within']:.0%}",
-                f"{found['without']['guesses']:.1f}",
+                f"{found['without']['wrong']:.1f}",
                 f"{found['pieces']:.1f}",
                 f"{found['with']['first_piece']:.0%}",
                 f"{found['with']['first']:.0%}",
                 f"{found['with']['within']:.0%}",
-                f"{found['with']['guesses']:.1f}",
+                f"{found['with']['wrong']:.1f}",
+                f"{found['saved']['guesses']:.2f} {plus_minus(found['saved']['error'], '.2f')}",
                 f"{found['with']['multiplied']:,.1f}",
             )
             for run in alike
@@ -234,19 +240,21 @@ def _guesses(runs: Sequence[Run], most: int) -> Section:
             "words",
             "whole: at once",
             f"whole: within {most}",
-            "whole: guesses",
+            "whole: wrong",
             "pieces",
             "a piece at once",
             "pieces: all at once",
             f"pieces: within {most}",
-            "pieces: guesses",
+            "pieces: wrong",
+            "saved",
             "Π ranks",
         )
-        return bar_chart(bars, "guesses") + table(rows, columns, range(1, 11))
+        return bar_chart(bars, "wrong guesses") + table(rows, columns, range(1, 12))
 
     about = (
         "Whole: words in the order of their probability by a beam, nothing is answered but the whole. By piece: the "
-        f"true piece is told, so ranks add up. Both are given up after {most} guesses and count as {most + 1}. Π ranks "
+        "true piece is told, so guesses add up. Only wrong guesses count, so that a word right at once is 0 both ways; "
+        f"both are given up after {most} and count as {most}. Saved: whole less by piece, ± over the words. Π ranks "
         "(geometric mean) is what the pieces come to if only the whole combination were answered."
     )
     return Section("The password: with feedback and without", about, _each(runs, shown))
@@ -258,11 +266,20 @@ def _spellings(runs: Sequence[Run], known: Mapping[str, Sequence[int]]) -> Secti
     words = "; ".join(f"{word} {counts[0]:,} with z, {counts[1]:,} with s" for word, counts in listed)
     about = (
         f"Words of which the corpus has both spellings: {len(known):,}{f' ({escape(words)})' if words else ''}. At "
-        f"{len(cases):,} places of the held-out text both were scored. Stem: which word; choice: which of the two."
+        f"{counted(len(cases), 'place')} of the held-out text both were scored. Stem: which word; choice: which of the "
+        "two; ± over the places."
     )
     if not cases:
         return Section("-ize or -ise", about, "<p>There is no such place.</p>")
-    rows = [(run["run"], f"{run['spellings']['stem']:.2f}", f"{run['spellings']['choice']:.3f}") for run in runs]
+    rows = [
+        (
+            run["run"],
+            f"{found['stem']:.2f} {plus_minus(found['stem_error'], '.2f')}",
+            f"{found['choice']:.3f} {plus_minus(found['choice_error'])}",
+        )
+        for run in runs
+        if (found := run["spellings"])
+    ]
     body = table(rows, ("run", "bits of the stem", "bits of the choice"), (1, 2))
     alike = group(runs, "bytes")
     each = [
@@ -294,6 +311,22 @@ def _names(runs: Sequence[Run]) -> Section:
     )
     columns = ("run", "first", "later", "opening at first", "opening later")
     return Section("Names that come back", about, table(rows, columns, range(1, 5)))
+
+
+def _figures(record: Mapping[str, Any]) -> Section:
+    """Every run's figure in its own words, and what asked for it."""
+    lines = "".join(
+        f"<p class=protocol><b>{escape(run['run'])}</b> {escape(str(Figure(**run['figure'])))} · "
+        f"{escape(run['figure']['date'])}</p>"
+        for run in record["runs"]
+    )
+    about = (
+        "One figure for each run, over exactly the bytes that are counted above; claim.json and the runs' "
+        "figures.jsonl hold them whole."
+    )
+    asked = f"<pre class=wrap>{escape(record['command'])}</pre>"
+    asked += f"<p>Seed {record['seed']}, headcount {escape(record['version'])}.</p>"
+    return Section("The figures", about, lines + asked)
 
 
 def _bits(found: Mapping[str, Any]) -> str:

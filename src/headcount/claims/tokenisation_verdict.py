@@ -42,9 +42,10 @@ def verdict(record: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def standard_error(values: npt.NDArray[np.float64]) -> float | None:
+def standard_error(values: npt.ArrayLike) -> float | None:
     """Of a mean; of fewer than two values none is known."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    numbers = np.asarray(values, dtype=np.float64)
+    return float(np.std(numbers, ddof=1) / np.sqrt(len(numbers))) if len(numbers) > 1 else None
 
 
 def is_sure(value: float, error: float | None) -> bool:
@@ -89,8 +90,9 @@ def _answer(runs: Sequence[Run], held_out: Mapping[str, Any]) -> str:
     alike = group(runs, "bytes")
     begin = [name_of(run) for run in alike if _sits_at_the_beginning(run)]
     real += [f"that bits sit at the beginning of words ({', '.join(begin)})"] if begin else []
-    helped = _helped(alike)
+    helped, hurt = _by_feedback(alike)
     real += [f"that guessing is easier with feedback ({', '.join(helped)})"] if helped else []
+    real += [f"that feedback costs more guesses than it saves ({', '.join(hurt)})"] if hurt else []
     found = f"Real is {_listed(real)}" if real else "Nothing else of it could be measured here"
     wrong = _miscounted(runs, held_out)
     if wrong:
@@ -131,10 +133,11 @@ def _sits_at_the_beginning(run: Run) -> bool:
     return found is not None and found[0] > found[1]
 
 
-def _helped(alike: Sequence[Run]) -> list[str]:
-    """Under which kinds a word takes fewer guesses with feedback, beyond the error."""
-    saved = ((run, run["guesses"]["saved"]) for run in alike if run["guesses"]["words"])
-    return [name_of(run) for run, found in saved if found["guesses"] > 0 and is_sure(found["guesses"], found["error"])]
+def _by_feedback(alike: Sequence[Run]) -> tuple[list[str], list[str]]:
+    """Under which kinds a word takes fewer wrong guesses with feedback, and under which more, beyond the error."""
+    saved = [(name_of(run), run["guesses"]["saved"]) for run in alike if run["guesses"]["words"]]
+    sure = [(name, found["guesses"]) for name, found in saved if is_sure(found["guesses"], found["error"])]
+    return [name for name, guesses in sure if guesses > 0], [name for name, guesses in sure if guesses < 0]
 
 
 def _accounting(runs: Sequence[Run], held_out: Mapping[str, Any]) -> str:
@@ -246,13 +249,10 @@ def _feedback(runs: Sequence[Run], most: int) -> str:
     if not alike:
         return ""
     counts = "; ".join(
-        f"{name_of(run)} {run['guesses']['without']['guesses']:.1f} and {run['guesses']['with']['guesses']:.1f}"
+        f"{name_of(run)} {run['guesses']['without']['wrong']:.1f} and {run['guesses']['with']['wrong']:.1f}, saved "
+        f"{run['guesses']['saved']['guesses']:.2f} {plus_minus(run['guesses']['saved']['error'], '.2f')}"
         for run in alike
     )
-    helped = _helped(alike)
-    others = [name_of(run) for run in alike if name_of(run) not in helped]
-    sense = f"helps under {_listed(helped)}" if helped else "does not measurably help under any kind"
-    sense += f" and not measurably under {_listed(others)}" if helped and others else ""
     first = sorted((run["guesses"]["without"]["first"], name_of(run)) for run in alike)
     (low, worst), (high, best) = first[0], first[-1]
     words = min(run["guesses"]["words"] for run in alike)
@@ -263,10 +263,21 @@ def _feedback(runs: Sequence[Run], most: int) -> str:
         else f"in {low:.0%} ({worst}) to {high:.0%} ({best}) of {words} cases"
     )
     return (
-        f"The password: an answer after every piece {sense}. Guesses for a whole word, and by pieces (given up after "
-        f"{most}): {counts}. But bits multiply the probabilities of pieces, as guessing the whole does, and whole "
-        f"words are right at once {close}."
+        f"The password: an answer after every piece {_sense(alike)}. Wrong guesses for a whole word, and by pieces "
+        f"(given up after {most}): {counts}. But bits multiply the probabilities of pieces, as guessing the whole "
+        f"does, and whole words are right at once {close}."
     )
+
+
+def _sense(alike: Sequence[Run]) -> str:
+    """Whether feedback helps, under which kinds."""
+    helped, hurt = _by_feedback(alike)
+    others = [name_of(run) for run in alike if name_of(run) not in (*helped, *hurt)]
+    said = [f"helps under {_listed(helped)}"] if helped else []
+    said += [f"costs more guesses than it saves under {_listed(hurt)}"] if hurt else []
+    if not said:
+        return "makes no measurable difference under any kind"
+    return _listed([*said, *([f"makes no measurable difference under {_listed(others)}"] if others else [])])
 
 
 def _spellings(runs: Sequence[Run]) -> str:
@@ -275,7 +286,10 @@ def _spellings(runs: Sequence[Run]) -> str:
     count = len(alike[0]["spellings"]["cases"])
     if not count:
         return "The held-out text has no word of which the corpus knows an -ize and an -ise."
-    said = ", ".join(f"{run['spellings']['choice']:.2f} ({name_of(run)})" for run in alike)
+    said = ", ".join(
+        f"{run['spellings']['choice']:.2f} {plus_minus(run['spellings']['choice_error'], '.2f')} ({name_of(run)})"
+        for run in alike
+    )
     plain = [case["choice"] for case in alike[0]["spellings"]["cases"]]
     dearer = []
     for run in alike[1:]:

@@ -24,7 +24,7 @@ from headcount.learn import device as devices
 from headcount.learn.interrupt import Interruption
 from headcount.learn.plan import settle
 from headcount.learn.run import Run
-from headcount.models import model_class
+from headcount.models import configure, model_class
 from headcount.recipe import Recipe
 from headcount.tables import TokensTable
 from headcount.text import corpora
@@ -36,6 +36,7 @@ from headcount.use import train as training
 DEFAULT_MINUTES = 12.0
 TRAINING_SHARE = 0.6
 """Of the budget; what is left is for measuring."""
+BODY_KIND = "sha-rnn"
 BODY = sizing.Size(width=128, blocks=1, window=256, streams=16, segment=128)
 """Window and segment in bytes."""
 EVALUATIONS = 4
@@ -138,6 +139,11 @@ def body_recipe(setting: Setting, corpus: Corpus) -> Recipe:
         tables["corpus"]["split"] = list(corpus.shares)
     tables["train"] = {}
     recipe = recipes.from_dict(tables, setting.set)
+    if recipe.model["kind"] != BODY_KIND:
+        raise RequestError(f"--set model.kind={recipe.model['kind']}: the claim is about one body, a {BODY_KIND}")
+    if "vocabulary" in recipe.model:
+        raise RequestError("--set model.vocabulary: every kind of token has its own number of symbols")
+    configure(recipe.model, kinds.Bytes().vocabulary)
     if recipe.tokens != TokensTable():
         raise RequestError("--set tokens: the kinds of token are what is compared")
     if recipe.train.steps is not None or recipe.train.epochs is not None:
@@ -214,8 +220,13 @@ def plan(setting: Setting, corpus: Corpus, body: Recipe, found: Sequence[Kind]) 
 
 
 def _steps_for(setting: Setting, body: Recipe, found: Sequence[Kind]) -> int:
-    """For so many bytes; or so many that all trainings fit into the minutes, by timing a few steps of each kind."""
+    """For so many bytes; or so many that all trainings fit into the minutes, by timing a few steps of each kind.
+
+    Nothing is written before every recipe is settled: what cannot be trained must not leave a plan behind.
+    """
     if setting.bytes is not None:
+        for kind in found:
+            settle(recipe_under(body, kind, 1), lambda line: None)
         return max(1, round(setting.bytes / (body.batches.streams * body.batches.segment)))
     device, needed, fixed = devices.choose(setting.device), 0.0, 0.0
     with Interruption() as interruption:
