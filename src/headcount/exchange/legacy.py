@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from headcount.errors import RequestError
 from headcount.layers.positions import frequencies
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
 from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
+from headcount.recipe import check_table, check_value
 
 _NORMS = {"lnstart": "start_norm", "lnff": "skip_norm", "lnxff": "boom_norm"}
 _SHA_RNN_BLOCK = {
@@ -117,6 +118,25 @@ _HUGGING_FACE = {
     "layer_norm_epsilon": 1e-5,
     "attn_type": 0,
 }
+# Keys with a counterpart of ours, which says what they may be; `n_token` is the original repository's `vocab_size`.
+_XL_KEYS = {
+    "n_token": "vocabulary",
+    "vocab_size": "vocabulary",
+    "cutoffs": "cutoffs",
+    "d_model": "width",
+    "d_embed": "embedding_width",
+    "n_head": "heads",
+    "d_head": "head_width",
+    "d_inner": "inner",
+    "div_val": "division",
+    "n_layer": "layers",
+    "mem_len": "window",
+    "dropout": "dropout",
+    "dropatt": "attention_dropout",
+    "layer_norm_epsilon": "eps",
+}
+# Keys without one, and their types.
+_XL_SWITCHES: Mapping[str, type] = {"clamp_len": int, "same_length": bool, "pre_lnorm": bool, "attn_type": int}
 _PREFIX = "transformer."
 _XL_LAYER = {
     "dec_attn.r_net.weight": "attention.distance.weight",
@@ -138,21 +158,18 @@ def load_transformer_xl(state_dict: Mapping[str, Tensor], config: Mapping[str, A
     """
     original = not any(name.startswith(_PREFIX) for name in state_dict)
     theirs = {name.removeprefix(_PREFIX): tensor for name, tensor in state_dict.items()}
-    named = {"vocab_size": config["n_token"]} if "n_token" in config else {}
-    keys = {**_HUGGING_FACE, **named, **config}
     if not theirs:
         raise RequestError("these are not the weights of a Transformer-XL: there are none")
-    ours = _xl_config(keys, theirs, original)
-    like = next(iter(theirs.values()))
-    model = TransformerXL.blank(ours, dtype=like.dtype, device=like.device)
-    taken = _Taken(theirs)
+    for name, tensor in theirs.items():
+        if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
+            raise RequestError(f"{name} is not a tensor of floating-point numbers")
+    ours, like = _xl_config(config, theirs, original), next(iter(theirs.values()))
+    # Shapes alone first: whatever a config asks for, no memory is taken that the tensors do not fill.
+    taken = _Taken(theirs, TransformerXL.blank(ours, device="meta").state_dict())
     tensors = {**_xl_layers(taken, ours), **_xl_head(taken, ours, original)}
-    tensors["frequencies"] = taken.optional("pos_emb.inv_freq", frequencies(ours.width))
+    tensors["frequencies"] = taken.optional("pos_emb.inv_freq", "frequencies", frequencies(ours.width))
     taken.refuse_the_rest()
-    for name, wanted in model.state_dict().items():
-        if name not in tensors or tensors[name].shape != wanted.shape:
-            found = "missing" if name not in tensors else f"of shape {tuple(tensors[name].shape)}"
-            raise RequestError(f"the tensor for {name} is {found}; the config wants {tuple(wanted.shape)}")
+    model = TransformerXL.blank(ours, dtype=like.dtype, device=like.device)
     model.load_state_dict(tensors)
     return model.eval()
 
@@ -160,54 +177,63 @@ def load_transformer_xl(state_dict: Mapping[str, Tensor], config: Mapping[str, A
 class _Taken:
     """A state dict of which every tensor is asked for by name, once; what nobody asked for is refused."""
 
-    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        self.tensors, self.left = tensors, set(tensors)
+    def __init__(self, tensors: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> None:
+        self.tensors, self.ours, self.left = tensors, ours, set(tensors)
 
-    def __call__(self, name: str) -> Tensor:
+    def __call__(self, name: str, ours: str, times: int = 1) -> Tensor:
+        """It is as large as one of ours, or has so many times its rows."""
         if name not in self.tensors:
             raise RequestError(f"these are not the weights of such a Transformer-XL: {name} is missing")
         self.left.discard(name)
-        return self.tensors[name]
+        found, (rows, *rest) = self.tensors[name], self.ours[ours].shape
+        if found.shape != (times * rows, *rest):
+            raise RequestError(f"{name} has the shape {tuple(found.shape)}; the config wants {(times * rows, *rest)}")
+        return found
 
-    def optional(self, name: str, default: Any = None) -> Any:
-        return self(name) if name in self.tensors else default
+    def optional(self, name: str, ours: str, default: Any = None) -> Any:
+        return self(name, ours) if name in self.tensors else default
 
     def refuse_the_rest(self) -> None:
         if self.left:
             raise RequestError(f"{min(self.left)} is not a tensor of the published Transformer-XL")
 
 
-def _xl_config(keys: Mapping[str, Any], theirs: Mapping[str, Tensor], original: bool) -> TransformerXLConfig:
-    if keys["attn_type"] != 0:
-        raise RequestError(f"attn_type = {keys['attn_type']}: only 0, attention by distance, has published weights")
-    cutoffs, vocabulary = tuple(keys["cutoffs"]), keys["vocab_size"]
-    cutoffs = cutoffs[:-1] if cutoffs and cutoffs[-1] == vocabulary else cutoffs
-    projects = keys["div_val"] > 1 or keys["d_embed"] != keys["d_model"]
-    plain = not cutoffs and not projects
-    try:
-        return TransformerXLConfig(
-            vocabulary=vocabulary,
-            width=keys["d_model"],
-            layers=keys["n_layer"],
-            heads=keys["n_head"],
-            head_width=keys["d_head"],
-            inner=keys["d_inner"],
-            window=keys["mem_len"],
-            window_rule="exact" if keys["same_length"] else "memory",
-            memory_start="empty" if original else "zeros",
-            norm="pre" if keys["pre_lnorm"] else "post",
-            shared_biases="r_w_bias" in theirs,
-            clamp=keys["clamp_len"] if keys["clamp_len"] > 0 else None,
-            cutoffs=cutoffs,
-            division=keys["div_val"],
-            embedding_width=None if plain else keys["d_embed"],
-            tied_projections=_tied(theirs, len(cutoffs) + 1, keys["div_val"]) if projects else (),
-            dropout=keys["dropout"],
-            attention_dropout=keys["dropatt"],
-            eps=keys["layer_norm_epsilon"],
-        )
-    except (ValueError, TypeError) as error:
-        raise RequestError(f"config: {error}") from None
+def _xl_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Their keys that mean something here, each of the kind and in the range that it must be, under our names."""
+    defaults = {key: value for key, value in _HUGGING_FACE.items() if key != "vocab_size" or "n_token" not in config}
+    given, hints, settings = {**defaults, **config}, get_type_hints(TransformerXLConfig, include_extras=True), {}
+    for key in (*_XL_KEYS, *_XL_SWITCHES):
+        if key in given:
+            if given[key] is None:  # which some of ours may be
+                raise RequestError(f"config.{key} = None: must have a value, or be left out")
+            ours = _XL_KEYS.get(key, key)
+            settings[ours] = check_value(_XL_SWITCHES.get(key) or hints[ours], given[key], f"config.{key}")
+    return settings
+
+
+def _xl_config(config: Mapping[str, Any], theirs: Mapping[str, Tensor], original: bool) -> TransformerXLConfig:
+    settings = _xl_settings(config)
+    clamp, same_length, pre_norm, kind = (settings.pop(key) for key in _XL_SWITCHES)
+    if kind != 0:
+        raise RequestError(f"config.attn_type = {kind}: only 0, attention by distance, has published weights")
+    if same_length and not settings["window"]:
+        raise RequestError("config.mem_len = 0: with same_length a query sees so many keys, and itself at least")
+    cutoffs, width, division = settings["cutoffs"], settings["embedding_width"], settings["division"]
+    cutoffs = cutoffs[:-1] if cutoffs and cutoffs[-1] == settings["vocabulary"] else cutoffs
+    if width < division ** len(cutoffs):
+        raise RequestError(f"config.div_val = {division}: nothing is left of d_embed = {width} in the last band")
+    projects = division > 1 or width != settings["width"]
+    settings |= {
+        "window_rule": "exact" if same_length else "memory",
+        "memory_start": "empty" if original else "zeros",
+        "norm": "pre" if pre_norm else "post",
+        "shared_biases": not theirs.keys().isdisjoint(_XL_BIASES),
+        "clamp": clamp if clamp > 0 else None,
+        "cutoffs": cutoffs,
+        "embedding_width": width if cutoffs or projects else None,
+        "tied_projections": _tied(theirs, len(cutoffs) + 1, division) if projects else (),
+    }
+    return check_table(TransformerXLConfig, settings, "config")
 
 
 def _tied(theirs: Mapping[str, Tensor], bands: int, division: int) -> tuple[bool, ...]:
@@ -217,50 +243,52 @@ def _tied(theirs: Mapping[str, Tensor], bands: int, division: int) -> tuple[bool
 
 
 def _xl_layers(taken: _Taken, config: TransformerXLConfig) -> dict[str, Tensor]:
-    tensors = {}
-    for ours, shared in ((ours, taken.optional(theirs)) for theirs, ours in _XL_BIASES.items()):
-        if config.shared_biases:
-            tensors[ours] = shared
+    tensors = {ours: taken(theirs, ours) for theirs, ours in _XL_BIASES.items() if config.shared_biases}
     for i in range(config.layers):
         for theirs, ours in _XL_LAYER.items():
-            tensors[f"layers.{i}.{ours}"] = taken(f"layers.{i}.{theirs}")
-        query, *rest = torch.split(taken(f"layers.{i}.dec_attn.qkv_net.weight"), config.heads * config.d)
-        tensors[f"layers.{i}.attention.query.weight"] = query
-        tensors[f"layers.{i}.attention.key_value.weight"] = torch.cat(rest)
+            tensors[f"layers.{i}.{ours}"] = taken(f"layers.{i}.{theirs}", f"layers.{i}.{ours}")
+        query = f"layers.{i}.attention.query.weight"
+        parts = taken(f"layers.{i}.dec_attn.qkv_net.weight", query, times=3).chunk(3)
+        tensors[query] = parts[0]
+        tensors[f"layers.{i}.attention.key_value.weight"] = torch.cat(parts[1:])
         for theirs, ours in _XL_BIASES.items():
-            own = taken.optional(f"layers.{i}.dec_attn.{theirs}")
+            name = f"layers.{i}.dec_attn.{theirs}"
             if not config.shared_biases:
-                tensors[f"layers.{i}.attention.{ours}"] = own
-            elif own is not None and not own.equal(tensors[ours]):
-                raise RequestError(f"layers.{i}.dec_attn.{theirs} is not the {theirs} that all layers share")
-    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+                tensors[f"layers.{i}.attention.{ours}"] = taken(name, f"layers.{i}.attention.{ours}")
+            elif not taken.optional(name, ours, tensors[ours]).equal(tensors[ours]):
+                raise RequestError(f"{name} is not the {theirs} that all layers share")
+    return tensors
 
 
 def _xl_head(taken: _Taken, config: TransformerXLConfig, original: bool) -> dict[str, Tensor]:
     if not config.cutoffs and config.embedding_width is None:
-        return {"head.weight": _table(taken, 0), "head.bias": taken("crit.out_layers.0.bias")}
+        table, bias = "head.weight", "head.bias"
+        return {table: _table(taken, 0, table), bias: taken("crit.out_layers.0.bias", bias)}
     tables = len(config.cutoffs) + 1 if config.division > 1 else 1
     tensors = {}
     for b in range(tables):
-        tensors[f"head.tables.{b}"] = _table(taken, b)
-        tensors[f"head.biases.{b}"] = taken(f"crit.out_layers.{b}.bias")
+        table, bias, into = f"head.tables.{b}", f"head.biases.{b}", f"head.input_projections.{b}"
+        tensors[table] = _table(taken, b, table)
+        tensors[bias] = taken(f"crit.out_layers.{b}.bias", bias)
         if config.tied_projections:
-            tensors[f"head.input_projections.{b}"] = taken(f"word_emb.emb_projs.{b}")
+            tensors[into] = taken(f"word_emb.emb_projs.{b}", into)
     for b, tied in enumerate(config.tied_projections):
-        projection = taken.optional(f"crit.out_projs.{b}")
-        if not tied:
-            tensors[f"head.output_projections.{b}"] = projection
+        if tied:  # there a second time, perhaps
+            taken.optional(f"crit.out_projs.{b}", f"head.input_projections.{b if config.division > 1 else 0}")
+        else:
+            out = f"head.output_projections.{b}"
+            tensors[out] = taken(f"crit.out_projs.{b}", out)
     if config.cutoffs:
-        for part in ("weight", "bias"):
-            rows = taken(f"crit.cluster_{part}")
-            tensors[f"head.cluster_{part}"] = rows.flip(0) if original else rows
+        for part in ("cluster_weight", "cluster_bias"):
+            rows = taken(f"crit.{part}", f"head.{part}")
+            tensors[f"head.{part}"] = rows.flip(0) if original else rows
     return tensors
 
 
-def _table(taken: _Taken, band: int) -> Tensor:
+def _table(taken: _Taken, band: int, ours: str) -> Tensor:
     """Embedding and classifier of a band, which are one."""
-    name = f"word_emb.emb_layers.{band}.weight"
-    table, again = taken(name), taken.optional(f"crit.out_layers.{band}.weight")
-    if again is not None and not again.equal(table):
-        raise RequestError(f"crit.out_layers.{band}.weight is not {name}: the embedding and the classifier are one")
+    name, again = f"word_emb.emb_layers.{band}.weight", f"crit.out_layers.{band}.weight"
+    table = taken(name, ours)
+    if not taken.optional(again, ours, table).equal(table):
+        raise RequestError(f"{again} is not {name}: the embedding and the classifier are one")
     return table
