@@ -7,6 +7,7 @@ import safetensors.torch
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
 
 from headcount.layers.adaptive import AdaptiveSoftmax
 from headcount.models.contract import count_parameters
@@ -279,3 +280,14 @@ def test_without_cutoffs_it_is_a_softmax_with_a_projection():
     logits = hidden @ head.input_projections[0] @ head.tables[0].T + head.biases[0]
     assert torch.allclose(head.log_probs(hidden), torch.log_softmax(logits, -1), atol=1e-12)
     assert not hasattr(head, "cluster_weight")
+
+
+@every_form
+@pytest.mark.parametrize("cutoffs", [(), CUTOFFS], ids=str)
+def test_flops_of_a_token_of_the_first_band_are_those_that_torch_counts(form, cutoffs):
+    if "tied_projections" in form:
+        form = {**form, "tied_projections": form["tied_projections"][: len(cutoffs) + 1]}
+    head, tokens = make(form, cutoffs), torch.randint(CUTOFFS[0], (3, 4))
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        head.nll(head.embed(tokens), tokens)
+    assert counter.get_total_flops() == head.flops * tokens.numel()

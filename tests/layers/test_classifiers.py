@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from headcount.layers import classifiers
 from headcount.layers.classifiers import mean_nats
@@ -50,3 +51,24 @@ def test_no_logit_is_kept():
     with torch.autograd.graph.saved_tensors_hooks(lambda t: (kept.append(t.shape), t)[1], lambda t: t):
         mean_nats(hidden, heads, targets, (1.0, 0.5))
     assert (1000, 4) in kept and all(shape.numel() < 1000 * 300 for shape in kept)
+
+
+class _Largest(TorchDispatchMode):
+    """The most rows of logits that were one tensor, at any moment."""
+
+    rows = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        for made in out if isinstance(out, tuple | list) else (out,):
+            if isinstance(made, torch.Tensor) and made.ndim == 2 and made.shape[1] == 300:
+                self.rows = max(self.rows, made.shape[0])
+        return out
+
+
+@pytest.mark.parametrize("upper", [(1.0, 0.5), (1.0, 0.7)], ids=str)
+def test_logits_live_for_a_slice_of_rows_at_a_time(upper):
+    hidden, heads, targets = drawn(rows=2_500, vocabulary=300)
+    with _Largest() as largest:
+        mean_nats(hidden, heads, targets, (1.0, 0.5)).backward(torch.tensor(upper, dtype=torch.float64))
+    assert 0 < largest.rows <= 1_024

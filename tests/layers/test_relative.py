@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from headcount.layers import relative, streams
+from headcount.layers import relative
 from headcount.layers.dropout import apply_kept
 from headcount.layers.memory import seen
 from headcount.layers.relative import attend_by_distance, distance_weights
@@ -108,21 +108,14 @@ def test_without_keep_only_inputs_and_output_wait_for_the_backward_pass():
     assert of_pairs == {True: 2, False: 0}  # streams
 
 
-def test_without_gradients_streams_pass_a_few_at_a_time(monkeypatch):
-    given, hide = drawn(4, 7), hidden(4, 7)
-    sizes, kernel = [], torch.nn.functional.scaled_dot_product_attention
-
-    def counting(query, *rest, **named):
-        sizes.append(len(query))
-        return kernel(query, *rest, **named)
-
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", counting)
-    found = []
-    for at_once in (3 * 4 * 7, 2 * 3 * 4 * 7):
-        monkeypatch.setattr(streams, "AT_ONCE", at_once)
-        with torch.no_grad():
-            found.append(attend_by_distance(*given, hide))
-    assert sizes == [1, 1, 2] and (found[0] - found[1]).abs().max() < 1e-12
+@pytest.mark.parametrize("window", [None, 3])
+@pytest.mark.parametrize(("length", "rows"), SIZES)
+def test_both_ways_without_gradients_are_the_same(length, rows, window):
+    """The one for other devices too."""
+    given, hide = drawn(length, rows), hidden(length, rows, None if length == 1 else window)
+    with torch.no_grad():
+        one, other = relative._head_by_head(*given, hide), relative._fused(*given, hide)
+    assert (one - other).abs().max() < 1e-12
 
 
 def test_what_stood_in_memory_does_not_matter(monkeypatch):

@@ -8,7 +8,7 @@ import torch
 
 from headcount.layers.memory import seen
 from headcount.layers.positions import frequencies, sinusoid
-from headcount.layers.relative_heads import Attention, Seen, as_bias
+from headcount.layers.relative_heads import Attention, Projected, Seen, as_bias
 
 WIDTH, HEADS, D, WINDOW = 6, 2, 4, 5
 """Two heads of 4 have more together than the stream; Shaw's table has five distances."""
@@ -124,13 +124,50 @@ def test_dropout_falls_on_weights_in_training_only(positions, shared):
     assert (attention.eval()(x, see) - expected).abs().max() < 1e-12
 
 
-def test_recompute_keeps_less_and_changes_nothing():
-    found = []
+@pytest.mark.parametrize("p", [0.0, 0.5])
+def test_recompute_keeps_less_and_changes_nothing(p):
+    found, kept = [], []
     for recompute in ("nothing", "layers"):
-        attention = layer("relative", False, recompute=recompute)
+        attention, shapes = layer("relative", False, recompute=recompute, attention_dropout=p), []
         x, _, see, learnt = given(attention, 4, 7)
-        found.append(torch.autograd.grad(attention(x, see).square().sum(), learnt))
+        torch.manual_seed(7)
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t, shapes=shapes: shapes.append((*t.shape, t.dtype)) or t, lambda t: t
+        ):
+            out = attention(x, see)
+        found.append(torch.autograd.grad(out.square().sum(), learnt))
+        kept.append(shapes)
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    weights = (HEADS, 4, 7, torch.float64)
+    assert [shapes.count(weights) for shapes in kept] == [2, 0]  # those of either stream, or none
+    assert len(kept[0]) == len(kept[1]) + 2
+
+
+def rows_made(steps):
+    """How many rows were projected, call by call, for such steps: rows that are needed, and the most that can be."""
+    made, kept = [], Projected()
+
+    def project(rows):
+        made.append(rows)
+        return [torch.arange(rows - 1, -1, -1)[None, :, None]]
+
+    for rows, most in steps:
+        (table,) = kept.reach(rows, most, project)
+        assert table[0, :, 0].tolist() == list(range(rows - 1, -1, -1))
+    return made
+
+
+def test_projected_rows_are_made_a_few_times_while_a_text_grows():
+    grown = [(min(rows, 200), 200) for rows in range(1, 400)]  # byte by byte, into a window of 200
+    with torch.no_grad():
+        assert rows_made(grown) == [2, 6, 14, 30, 62, 126, 200]
+    assert len(rows_made(grown)) == len(grown)  # with gradients they are a part of every graph
+
+
+@torch.no_grad()
+def test_no_more_rows_are_kept_than_can_be_seen():
+    assert rows_made([(128, 3_927), (3_927, 3_927), (3_800, 3_800)]) == [256, 3_927]
+    assert rows_made([(3_800, 3_800), (3_927, 3_927), (3_800, 3_800)]) == [3_800, 3_927]  # a longer segment later
 
 
 def test_rows_keep_their_dtype_under_autocast():

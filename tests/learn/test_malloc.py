@@ -2,6 +2,7 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,15 +23,16 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-def faults(kept: bool, **environment: str) -> int:
+def number(code: str, **environment: str) -> int:
+    """What another process prints."""
     done = subprocess.run(
-        [sys.executable, "-c", CHURN.format(kept=kept)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=True
     )
     return int(done.stdout)
+
+
+def faults(kept: bool, **environment: str) -> int:
+    return number(CHURN.format(kept=kept), **environment)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these thresholds")
@@ -42,3 +44,29 @@ def test_what_a_step_frees_is_kept_for_the_next() -> None:
 def test_what_the_user_asked_of_malloc_stays() -> None:
     asked = {"MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
     assert faults(kept=True, **asked) > faults(kept=False, **asked) / 2
+
+
+LARGE = """
+from pathlib import Path
+from headcount.learn.malloc import use_large_pages
+if {asked}:
+    use_large_pages()
+import torch
+weights = torch.ones(16 << 20)
+rows = dict(line.split(":", 1) for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:])
+print(int(rows["AnonHugePages"].split()[0]))
+"""
+
+
+def large_pages(asked: bool, **environment: str) -> int:
+    """Kilobytes in large pages of a process that has a tensor of 64 MB."""
+    return number(LARGE.format(asked=asked), **environment)
+
+
+SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@pytest.mark.skipif(not SETTING.exists() or "[madvise]" not in SETTING.read_text(), reason="the system decides itself")
+def test_weights_lie_in_large_pages_if_asked_for_and_the_user_does_not_mind() -> None:
+    assert large_pages(asked=True) >= 32 << 10 > large_pages(asked=False)
+    assert large_pages(asked=True, THP_MEM_ALLOC_ENABLE="0") < 32 << 10

@@ -1,5 +1,8 @@
 """Moments of every optimiser go to named tensors and back, to the bit."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -50,3 +53,30 @@ def test_momentum_is_what_the_table_says():
         optimiser.step()
         assert one.weight.item() == pytest.approx(expected)
     assert set(optimisers.to_tensors(optimiser, one)) == {"weight/momentum_buffer"}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
+def test_no_optimiser_imports_torchs_compiler(table):
+    code = f"""
+import sys, torch
+from headcount.learn import optimisers
+from headcount.tables import AdamWTable, MinTrustLambTable, SgdTable
+model = torch.nn.Linear(2, 2)
+optimiser = optimisers.build({table!r}, model)
+optimiser.zero_grad(set_to_none=True)
+model(torch.ones(1, 2)).sum().backward()
+before = model.weight.clone()
+optimiser.step()
+assert not model.weight.equal(before)
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
+def test_torchs_own_step_does_the_same(table, monkeypatch):
+    own, torchs = model(), model()
+    learn(own, optimisers.build(table, own), range(1, 5))
+    monkeypatch.setattr(optimisers, "uncompiled", lambda kind: kind)
+    learn(torchs, optimisers.build(table, torchs), range(1, 5))
+    assert all(a.equal(b) for a, b in zip(own.parameters(), torchs.parameters(), strict=True))

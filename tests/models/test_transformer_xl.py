@@ -100,39 +100,6 @@ def test_both_forms_of_the_state_give_the_same_numbers_and_one_of_them_knows_key
         assert state.layers[0].rows.shape == (2, 6, 8) and other.layers[0].rows.shape == (2, 4, 6, 4)
 
 
-@torch.no_grad()
-def test_projected_positions_are_kept_once_for_all_streams(monkeypatch):
-    model = build()
-    _, state = model(tokens(batch=5), model.start(5))
-    made = []
-    project = type(model.layers[0].attention).project
-    monkeypatch.setattr(type(model.layers[0].attention), "project", lambda *a: made.append(1) or project(*a))
-    for step in range(10):
-        _, state = model(tokens(batch=5)[:, step : step + 1], state)
-    assert not made
-    assert state.projected.tables[0].shape[0] == 2  # heads, and no stream
-
-
-@torch.no_grad()
-def test_clamp_can_be_set_for_evaluation_and_touches_only_positions():
-    model = build(window=40)
-    text = tokens()
-    own, _ = model(text, model.start(2))
-    clamped, _ = model(text, model.start(2, clamp=5))
-    assert own[:, :6].equal(clamped[:, :6]) and not torch.allclose(own[:, 6:], clamped[:, 6:])
-    always = TransformerXL(TransformerXLConfig(**{**SMALL, "window": 40, "clamp": 5})).double()
-    always.load_state_dict(model.state_dict())
-    assert always.eval()(text, always.start(2))[0].equal(clamped)
-
-
-@torch.no_grad()
-def test_the_rule_can_be_exact_for_evaluation():
-    model, exact = build(window_rule="memory"), build()
-    text = tokens()
-    assert model(text, model.start(2, rule="exact"))[0].equal(exact(text, exact.start(2))[0])
-    assert not torch.allclose(model(text, model.start(2))[0], exact(text, exact.start(2))[0])
-
-
 def test_dropout_falls_on_seven_places(monkeypatch):
     """Every dropout becomes a factor: the factors that reach the output tell where they stand."""
     places = []
@@ -302,14 +269,6 @@ def test_frequencies_stay_precise_in_a_narrow_model():
         hidden, _ = model(tokens(), model.start(2))
     assert hidden.dtype == torch.bfloat16 and hidden.isfinite().all()
     assert TransformerXL(TransformerXLConfig(**SMALL)).double().frequencies.dtype == torch.float64
-
-
-@torch.no_grad()
-def test_an_exact_window_has_at_least_the_query_itself():
-    model = build(window=0, window_rule="memory")
-    hidden, _ = model(tokens(), model.start(2, rule="exact"))
-    alone, _ = model(tokens()[:, 5:6], model.start(2))
-    assert (hidden[:, 5:6] - alone).abs().max() < 1e-12
 
 
 def test_streams_may_be_worked_through_one_by_one(monkeypatch):

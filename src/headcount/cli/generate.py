@@ -27,8 +27,10 @@ def generate(
 ) -> None:
     """Let a model write: raw bytes into a pipe, control bytes escaped on a terminal."""
     from headcount.learn.interrupt import Interruption
+    from headcount.learn.malloc import use_large_pages
     from headcount.use.load import load
 
+    use_large_pages()
     lm = load(source, checkpoint=checkpoint, device=device)
     given = sys.stdin.buffer.read() if prompt == STANDARD_INPUT else os.fsencode(prompt)
     written = lm.generate(given, bytes_, stream=True, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)

@@ -119,9 +119,9 @@ class AdaptiveSoftmax(nn.Module):
 
     @property
     def flops(self) -> int:
-        """Forward, per token of the first band, which most are in."""
+        """Forward, per token of the first band, which most are in: its logits, and the projections in and out."""
         first = int(self.tables[0].shape[1])
-        return 2 * first * (self.sizes[0] + len(self.sizes) - 1) + 2 * self.width * first * self.projects
+        return 2 * first * (self.sizes[0] + len(self.sizes) - 1) + 4 * self.width * first * self.projects
 
     def embed(self, tokens: Tensor) -> Tensor:
         """B × T tokens to B × T × D vectors."""

@@ -64,8 +64,11 @@ class Memory(State):
 
     def sees(self, length: int, rule: WindowRule) -> int:
         """How many rows there are for a segment of T new ones, these included."""
-        most_old = {"exact": self.window - 1, "segment": self.window - length, "memory": self.window}[rule]
-        return min(self.length, most_old) + length
+        return min(self.length + length, self.sees_at_most(length, rule))
+
+    def sees_at_most(self, length: int, rule: WindowRule) -> int:
+        """How many there are for such a segment once the window is full."""
+        return {"exact": self.window - 1, "segment": self.window - length, "memory": self.window}[rule] + length
 
     def append(self, new: Tensor, rule: WindowRule) -> tuple[Tensor, Memory]:
         """Remember `new` (B × T × D): the rows it sees, itself included, and the memory after it."""

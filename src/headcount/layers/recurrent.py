@@ -3,7 +3,7 @@
 i, f, g, o = W·x + b + U·h + b'        c' = σ(f)⊙c + σ(i)⊙tanh(g)        h' = σ(o)⊙tanh(c')
 
 The kernel keeps fifteen numbers for each one that comes out, until the backward pass: the largest part of what training
-keeps. `recompute` keeps the state at every 32nd step instead, and runs the kernel again from there.
+keeps. `recompute` keeps the state at every 64th step instead, and runs the kernel again from there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from headcount.layers.state import State
 
-PIECE = 32
+PIECE = 64
 """Steps between two states that are kept for recomputing."""
 
 

@@ -7,8 +7,7 @@ element (i, j) is S·i + j + T - 1 places on. A row of zeros behind r makes that
 is another row's and is hidden. The published code pads, copies and reshapes.
 
 In training one stream follows the other, so that scores stay in the cache, and what is multiplied is contiguous: the
-library would copy it anew for every product. Only the weights are kept. Without gradients the distances' term is the
-bias of torch's fused kernel, a few streams at a time.
+library would copy it anew for every product. Only the weights are kept. Without gradients one head follows the other.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from torch.autograd.function import once_differentiable
 
 from headcount.layers.dropout import apply_kept, draw_kept
 from headcount.layers.softmax import scores_gradient
-from headcount.layers.streams import few_streams
 
 
 def attend_by_distance(
@@ -40,21 +38,34 @@ def attend_by_distance(
     -∞ where a key is not seen and 0 elsewhere. Dropout falls on the weights. Without `keep` nothing of T × S is kept
     for the backward pass but dropout's masks, and the weights are computed again.
     """
-    if torch.is_grad_enabled():
-        with torch.autocast(content.device.type, enabled=False):  # what is given has one dtype, and so have gradients
+    with torch.autocast(content.device.type, enabled=False):  # what is given has one dtype, and so have gradients
+        if torch.is_grad_enabled():
             out: Tensor = _Attend.apply(content, place, both, positions, hide, p, keep)  # type: ignore[no-untyped-call]
-        return out
-    rows, (_, heads, length, _), parts = _padded(positions), content.shape, []
-    for c, q, b in few_streams(heads * length * both.shape[2], content, place.contiguous(), both):
-        keys, values = b.chunk(2, dim=1)
-        by_distance = q.new_empty(*q.shape[:-1], rows.shape[1])
-        for stream, out in zip(q, by_distance, strict=True):
-            torch.bmm(stream, rows.transpose(1, 2), out=out)
-        bias = _shifted(by_distance)
-        if hide is not None:
-            bias += hide
-        parts.append(F.scaled_dot_product_attention(c, keys, values, attn_mask=bias, scale=1.0))
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+            return out
+        way = _head_by_head if content.device.type == "cpu" else _fused
+        return way(content, place, both, positions, hide)
+
+
+def _head_by_head(content: Tensor, place: Tensor, both: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
+    """Without gradients, on CPUs: the scores of one head of one stream stay in the cache."""
+    out, hidden = torch.empty_like(content), content.new_zeros(()) if hide is None else hide.to(content.dtype)
+    length, keys = content.shape[2], both.shape[2]
+    for cs, qs, ks, vs, outs in zip(content, place, *both.chunk(2, dim=1), out, strict=True):
+        for c, q, k, v, r, mixed in zip(cs, qs, ks, vs, positions, outs, strict=True):
+            scores = torch.addmm(hidden, c, k.t())
+            # Only read, so that rows may lie over each other, and none needs a spare column.
+            scores += torch.mm(q, r.t()).as_strided((length, keys), (keys - 1, 1), length - 1)
+            torch.mm(torch.softmax(scores, dim=-1), v, out=mixed)
+    return out
+
+
+def _fused(content: Tensor, place: Tensor, both: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
+    """Without gradients, elsewhere: the distances' term is the bias of torch's fused kernel."""
+    keys, values = both.chunk(2, dim=1)
+    bias = _shifted(place @ _padded(positions).transpose(1, 2))
+    return F.scaled_dot_product_attention(
+        content, keys, values, attn_mask=bias if hide is None else bias + hide, scale=1.0
+    )
 
 
 def distance_weights(content: Tensor, place: Tensor, keys: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:

@@ -85,12 +85,15 @@ class Projected:
 
     tables: list[Tensor] = field(default_factory=list)
 
-    def reach(self, rows: int, project: Callable[[int], list[Tensor]]) -> list[Tensor]:
-        """r for the distances rows - 1 … 0, H × S × D' a layer; with gradients off made once and kept."""
+    def reach(self, rows: int, most: int, project: Callable[[int], list[Tensor]]) -> list[Tensor]:
+        """r for the distances rows - 1 … 0, H × S × D' a layer; with gradients off made once and kept.
+
+        As a text grows they are made for twice as many, but for no more than the `most` that segments like this see.
+        """
         if torch.is_grad_enabled():
             return project(rows)
         if not self.tables or self.tables[0].shape[1] < rows:
-            self.tables = [table.contiguous() for table in project(2 * rows)]
+            self.tables = [table.contiguous() for table in project(min(2 * rows, most))]
         return [table[:, -rows:] for table in self.tables]
 
 

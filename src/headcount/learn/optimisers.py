@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +12,8 @@ from torch.optim import SGD, AdamW, Optimizer
 
 from headcount.learn.min_trust_lamb import MinTrustLamb
 from headcount.tables import AdamWTable, OptimiserTable, SgdTable
+
+Kind = TypeVar("Kind", bound=Optimizer)
 
 
 def build(table: OptimiserTable, model: nn.Module) -> Optimizer:
@@ -21,10 +25,10 @@ def build(table: OptimiserTable, model: nn.Module) -> Optimizer:
             {"params": matrices, "weight_decay": table.weight_decay},
             {"params": vectors, "weight_decay": 0.0},
         ]
-        return AdamW(groups, lr=table.lr, betas=table.betas, eps=table.eps, fused=True)
+        return uncompiled(AdamW)(groups, lr=table.lr, betas=table.betas, eps=table.eps, fused=True)
     if isinstance(table, SgdTable):
-        return SGD(model.parameters(), lr=table.lr, momentum=table.momentum)
-    return MinTrustLamb(
+        return uncompiled(SGD)(model.parameters(), lr=table.lr, momentum=table.momentum)
+    return uncompiled(MinTrustLamb)(
         model.parameters(),
         lr=table.lr,
         betas=table.betas,
@@ -32,6 +36,15 @@ def build(table: OptimiserTable, model: nn.Module) -> Optimizer:
         weight_decay=table.weight_decay,
         min_trust=table.min_trust,
     )
+
+
+def uncompiled(kind: type[Kind]) -> type[Kind]:
+    """The same optimiser without torch's wrappers around its methods.
+
+    They import torch's compiler, which costs a second and 90 MB, only to tell it to leave the optimiser alone.
+    """
+    methods = {name: inspect.unwrap(getattr(kind, name)) for name in ("add_param_group", "zero_grad")}
+    return type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))})
 
 
 def to_tensors(optimiser: Optimizer, model: nn.Module) -> dict[str, Tensor]:

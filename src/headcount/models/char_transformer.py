@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, cast
 
@@ -214,6 +214,11 @@ class CharTransformer(Model):
         after.without_gradients = not torch.is_grad_enabled()
         return self._loss(made, parts), after
 
+    def retired(self, progress: float) -> Iterable[nn.Parameter]:
+        """The classifiers of layers that predict no more."""
+        active = {p.name for p in predictions(self.config, progress)}
+        return [p for name, classifier in self.auxiliary.items() if name not in active for p in classifier.parameters()]
+
     def _learn(
         self, number: int, x: Tensor, memory: Memory | None, asked: list[Prediction], targets: list[Tensor]
     ) -> tuple[Tensor, Memory | None, Tensor]:
@@ -287,7 +292,7 @@ class CharTransformer(Model):
         rows = config.context - 1  # a window that is full leaves nothing behind
         return Spec(
             parameters=count_parameters(self),
-            parameters_in_use=count_parameters(self.finished()),
+            parameters_in_use=count_parameters(self) - count_parameters(self.auxiliary),
             heads=self.heads,
             receptive_field=config.context,
             state_bytes=self.embedding.weight.element_size() * config.layers * 2 * config.width * rows,

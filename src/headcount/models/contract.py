@@ -7,7 +7,7 @@ compression are then the same call. What every model promises is tested by one f
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -152,20 +152,26 @@ class Model(nn.Module):
         hidden, state = self(tokens[:, : -self.lookahead], state)
         return Loss({"nll": self.head.nll(hidden, tokens[:, 1:]).mean()}, {"nll": 1.0}), state
 
+    def retired(self, progress: float) -> Iterable[nn.Parameter]:
+        """Parameters that the objective has no more use for from here on: optimisers forget what they knew of them."""
+        return ()
+
     @classmethod
     def blank(cls, config: Any, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Self:
         """A model whose parameters are allocated but not drawn: somebody fills them at once."""
-        with undrawn():
-            model = cls(config)
-        return model.to(dtype).to_empty(device=device)
+        with torch.device(device), _Undrawn():
+            return cls(config).to(dtype)
+
+
+_DRAWING = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, Tensor.normal_, Tensor.bernoulli_)
 
 
 class _Undrawn(TorchFunctionMode):
-    """Leaves numbers undrawn: torch imports its compiler, two seconds, to draw them on the meta device."""
+    """Leaves numbers undrawn: they take time, and on the meta device torch imports its compiler to draw them."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
-        if function in (nn.init.normal_, Tensor.normal_, Tensor.bernoulli_):
+        if function in _DRAWING:
             return named.get("tensor", args[0] if args else None)
         return function(*args, **named)
 

@@ -47,7 +47,7 @@ class TransformerXLConfig:
     width: Annotated[int, Field(ge=2, le=65_536, multiple_of=2, description="D: of the stream")] = 256
     layers: Annotated[int, Field(ge=1, le=1_024, description="attention and feed-forward, this many times")] = 4
     heads: Annotated[int, Field(ge=1, le=1_024, description="of every layer")] = 4
-    head_width: Annotated[int | None, Field(ge=1, description="d: of a head; width / heads by default")] = None
+    head_width: Annotated[int | None, Field(ge=1, le=65_536, description="of a head; width / heads by default")] = None
     inner: Annotated[int, Field(ge=1, le=1_048_576, description="width of the feed-forward layer")] = 1024
     window: Annotated[int, Field(ge=0, le=16_777_216, description="the most keys a query sees")] = 256
     window_rule: Annotated[Rule, Field(description="exact; memory: so many old rows, as published")] = "exact"
@@ -64,7 +64,7 @@ class TransformerXLConfig:
     loss: Annotated[Literal["full", "half"], Field(description="learn from all positions or the last half")] = "full"
     cutoffs: Annotated[tuple[int, ...], Field(description="where the bands of an adaptive softmax begin")] = ()
     division: Annotated[int, Field(ge=1, description="band b has vectors this to the b times as narrow")] = 1
-    embedding_width: Annotated[int | None, Field(ge=1, description="of the first band; width by default")] = None
+    embedding_width: Annotated[int | None, Field(ge=1, le=65_536, description="of band 0; width by default")] = None
     tied_projections: Annotated[tuple[bool, ...], Field(description="by band: in and out are one; [] all are")] = ()
     dropout: Annotated[float, Field(ge=0, lt=1, description="at six places")] = 0.0
     attention_dropout: Annotated[float, Field(ge=0, lt=1, description="on attention weights")] = 0.0
@@ -262,9 +262,9 @@ class TransformerXL(Model):
         if config.positions == "sinusoid":
             h = h + self._waves(torch.arange(places.start, places.stop, device=h.device)).to(h.dtype)
         h = self._drop(h)
-        rows = first.sees(length, state.rule)
+        rows, most = first.sees(length, state.rule), first.sees_at_most(length, state.rule)
         kept, ready = (state.projected, state.single) if state.without_gradients else (Projected(), ())
-        tables = [] if config.absolute else kept.reach(rows, lambda most: self._project(most, state.clamp))
+        tables = [] if config.absolute else kept.reach(rows, most, lambda n: self._project(n, state.clamp))
         if transformer_xl_single.applies(self, tokens, state):
             ready = ready or transformer_xl_single.prepare(self, self._shared)
             h, after = transformer_xl_single.through(ready, h, state, tables)
