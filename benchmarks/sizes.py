@@ -110,9 +110,10 @@ def fit(records: list[dict[str, Any]]) -> dict[str, float]:
     return best[1]
 
 
-def other_runs() -> list[dict[str, Any]]:
+def other_runs(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Runs of other pages that differ from the desk recipe only in what a size is: width, window, rate."""
     desk, found = varied(read(DESK)), []
+    known = {(r["bytes"], r["bits_per_byte"]) for r in records}  # one run may stand on two pages
     for r in read_records(WHOLE):
         changed = {key for key, value in desk.items() if r["settings"].get(key, value) != value}
         if not r["note"] and changed <= {"model.width", "model.window", "optimiser.lr", "seed"}:
@@ -120,12 +121,13 @@ def other_runs() -> list[dict[str, Any]]:
     for r in read_records(TRADES):
         if r["variant"] == DESK_VARIANT:
             found.append({**r, "width": desk["model.width"], "from": "trade.md"})
-    return [{**r, "blocks": 1, "window": r.get("settings", desk)["model.window"]} for r in found]
+    new = (r for r in found if (r["bytes"], r["bits_per_byte"]) not in known)
+    return [{**r, "blocks": 1, "window": r.get("settings", desk)["model.window"]} for r in new]
 
 
 def table_of(records: list[dict[str, Any]]) -> dict[str, Any]:
     """What is shipped: the law of one block, and every size with its speed and how far its runs lie from the law."""
-    learnt = [r for r in [*records, *other_runs()] if r["blocks"] == 1]
+    learnt = [r for r in [*records, *other_runs(records)] if r["blocks"] == 1]
     fitted, sizes = fit(learnt), []
     law = Law(**fitted)
     for size in SIZES:
@@ -152,9 +154,11 @@ def write(records: list[dict[str, Any]]) -> None:
         "# Sizes by budget",
         "",
         f"Written by `python -m benchmarks.sizes` on {date.today().isoformat()}; records in `sizes.jsonl`. enwik8,",
-        "`carried` on the first 262,144 bytes of the validation split. All have 8 streams in segments of 128 and",
-        "a Boom of 4: nothing else paid in the trials. Seconds are the median step times the steps, on so many cores",
-        "of several machines; the table's speeds are those of the runs with minutes and two cores, of one machine.",
+        "`carried` on the first 262,144 bytes of the validation split. What is chosen is a width, and with it a window",
+        "and a rate. All have 8 streams in segments of 128 and a Boom of 4: in trials of a few minutes (tuning.md)",
+        "nothing else paid. Windows above 256 lose for half an hour and more, and gain after an hour (trade.md): no",
+        "size of the table has one yet. Seconds are the median step times the steps, on so many cores of several",
+        "machines; the table's speeds are those of the runs with minutes and two cores, of one machine.",
         f"Powers are searched from {LEAST_POWER} to {MOST_POWER}: so few runs cannot tell them from the constant. The",
         "law is of one block; two have not paid yet, and are shown to say so. What is expected of a size is the law",
         "and what its own runs are above it on the average: "
@@ -166,7 +170,7 @@ def write(records: list[dict[str, Any]]) -> None:
         "| minutes | blocks × width | window | parameters | bytes read | seconds | cores | bits | the law | expected |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    shown = [*records, *({"minutes": math.inf, "cores": "", **r} for r in other_runs())]
+    shown = [*records, *({"minutes": math.inf, "cores": "", **r} for r in other_runs(records))]
     for r in sorted(shown, key=lambda r: (r["minutes"], r["bytes"])):
         says = Law(**law)(r["parameters"], r["bytes"], TEXT)
         expected = f"{says + above[r['width']]:.4f}" if r["blocks"] == 1 else ""

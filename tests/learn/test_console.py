@@ -28,10 +28,10 @@ def step(number, **facts):
 def watched(monkeypatch):
     """What a sink shows of some events, on a terminal or not."""
 
-    def of(*events, terminal=False, steps=100):
+    def of(*events, terminal=False, steps=100, width=140):
         shown = io.StringIO()
         made = console.PatientConsole
-        options = {"file": shown, "force_terminal": terminal, "width": 140, "highlight": False}
+        options = {"file": shown, "force_terminal": terminal, "width": width, "highlight": False}
         monkeypatch.setattr(console, "PatientConsole", lambda **_: made(**options))
         with ConsoleSink(steps) as sink:
             for event in events:
@@ -99,6 +99,38 @@ def test_tokens_from_which_the_text_cannot_be_restored_say_so(watched, terminal)
 
 def test_markup_in_what_is_written_is_text(watched):
     assert "it writes '[bold]x[/bold]'" in watched({"event": "sampled", "step": 4, "text": "[bold]x[/bold]"})
+
+
+def test_bytes_that_are_no_text_are_escaped_once(watched):
+    """They come escaped; what else cannot be seen in a line is escaped here."""
+    sampled = {"event": "sampled", "step": 4, "text": " ico\\xd4er\n\t'\u200b"}
+    assert "it writes ' ico\\xd4er\\n\\t'\\u200b'" in watched(sampled)
+    assert f"it writes '{'a' * 58}'" in watched(sampled | {"text": "a" * 58 + "\\xd4"})  # not the half of one
+    assert f"it writes '{'a' * 56}\\xd4'" in watched(sampled | {"text": "a" * 56 + "\\xd4bc"})
+
+
+@pytest.mark.parametrize("seconds", [0.44, 65.4])
+def test_a_short_training_took_some_time(watched, seconds):
+    said = "0.4" if seconds < 10 else "65"
+    assert f"finished after {said} seconds" in watched({"event": "finished", "at": 9, "seconds": seconds})
+
+
+@pytest.mark.parametrize(
+    ("width", "steps", "line"),
+    [
+        (40, 100, "3.000 bits per byte"),
+        (40, 100_000, "3.000 bits"),
+        (60, 100, "3.000 bits per byte · 2,000 bytes/s"),
+        (24, 100, ""),
+        (100, 100, "3.000 bits per byte · 2,000 bytes/s · "),
+    ],
+)
+def test_on_a_narrow_terminal_the_step_and_the_time_stay(watched, width, steps, line):
+    shown = watched(step(1), step(40), terminal=True, steps=steps, width=width)
+    last = re.sub("\x1b[^mKAhl]*[mKAhl]", "", shown.rpartition("step 40/")[2]).splitlines()[0]
+    assert "…" not in shown and last.startswith(f"{steps:,} ") and line in last
+    assert re.search(r"[\d-]+:[\d-]+\s*$", last), last
+    assert ("bytes/s" in last) == ("bytes/s" in line) and ("━" in last) == (width == 100)
 
 
 def test_nobody_reading_is_no_reason_to_end():

@@ -113,16 +113,16 @@ def test_the_checkpoints_before_a_full_disk_stay(tmp_path, tiny_recipe, whole):
 
 def test_no_room_for_the_log_delays_its_lines_and_tears_none(tmp_path):
     log = events.MetricsLog(tmp_path / "metrics.jsonl")
-    log({"event": "step", "step": 1})
+    log({"event": "saved", "step": 1})
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (log.path.stat().st_size + 10, hard))
     try:
-        log({"event": "step", "step": 2})
+        log({"event": "saved", "step": 2})
         assert not log.flush()
         assert log.path.read_bytes().endswith(b"}\n") and len(events.read(log.path)) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    log({"event": "step", "step": 3})
+    log({"event": "saved", "step": 3})
     assert [event["step"] for event in events.read(log.path)] == [1, 2, 3]
 
 

@@ -1,6 +1,6 @@
 """TensorBoard's event files: what is written, what a resumed run hides, and that they never cost a run.
 
-The last test needs the package itself (`pip install 'headcount[track]'`) and is skipped without it. It is not among
+The last test needs the package itself (`pip install tensorboard`) and is skipped without it. It is not among
 the tools of development, since every training of every test would then write event files too.
 """
 

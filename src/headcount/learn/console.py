@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Sequence
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from headcount.counted import counted
+from headcount.counted import counted, in_seconds
 from headcount.learn.device import memory_in_use
 from headcount.learn.events import Event
 from headcount.measure.figure import BITS_PER_BYTE, unit_of
@@ -16,6 +18,10 @@ from headcount.measure.figure import BITS_PER_BYTE, unit_of
 SECONDS_BETWEEN_LINES = 10.0
 SHOWN = 60
 """Characters of a sample that stand in a line."""
+WIDE = 70
+"""Columns of a terminal from which on there is room for a bar."""
+TIME_LEFT = 8
+"""Columns of `10:00:00`."""
 
 
 class PatientConsole(Console):
@@ -34,7 +40,7 @@ class ConsoleSink:
         self.steps = steps
         self.progress = Progress(
             TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
-            BarColumn(bar_width=None),
+            *([BarColumn(bar_width=None)] if self.console.width >= WIDE else []),
             TextColumn("{task.fields[line]}"),
             TimeRemainingColumn(compact=True),
             console=self.console,
@@ -86,13 +92,24 @@ class ConsoleSink:
         if seconds > 0:
             self.speed = 0.9 * self.speed + 0.1 * read / seconds if self.speed else read / seconds
         self.last_step = event["seconds"], event["bytes"]
-        line = f"{self.smooth:.3f} {self.unit} · {self.speed:,.0f} bytes/s · {memory_in_use() / 1e6:,.0f} MB"
-        self.progress.update(self.task, completed=event["step"], line=line)
+        told = (
+            f"{self.smooth:.3f} {self.unit}",
+            f"{self.speed:,.0f} bytes/s",
+            f"{memory_in_use() / 1e6:,.0f} MB",
+        )
+        done = event["step"]
+        step = f"step {done:,}/{self.steps:,}"
+        self.progress.update(self.task, completed=done, line=self._fitting(step, told))
         if not self.console.is_terminal and now >= self.next_line:
             self.next_line = now + SECONDS_BETWEEN_LINES
-            done = event["step"]
             left = event["seconds"] / done * (self.steps - done)
-            self.say(f"step {done:,}/{self.steps:,} · {line} · {left:,.0f} s left")
+            self.say(" · ".join((step, *told, f"{left:,.0f} s left")))
+
+    def _fitting(self, step: str, told: Sequence[str]) -> str:
+        """As much of what is told, in this order, as leaves room for the step and the time left, which matter more."""
+        room = self.console.width - len(step) - TIME_LEFT - 2
+        shorter = [" · ".join(told[:count]) for count in range(len(told), 0, -1)]
+        return next((said for said in (*shorter, f"{self.smooth:.3f} bits") if len(said) <= room), "")
 
 
 def _plain(event: Event) -> str:
@@ -100,5 +117,13 @@ def _plain(event: Event) -> str:
     if event["event"] == "saved":
         return f"step {event['step']:,}: saved"
     if event["event"] == "sampled":
-        return f"step {event['step']:,}: it writes {event['text'][:SHOWN]!r}"
-    return f"step {event['at']:,}: finished after {event['seconds']:,.0f} seconds of training"
+        return f"step {event['step']:,}: it writes '{_in_a_line(event['text'])}'"
+    return f"step {event['at']:,}: finished after {in_seconds(event['seconds'])} seconds of training"
+
+
+def _in_a_line(text: str) -> str:
+    r"""The beginning of a sample: what cannot be seen is escaped; bytes that are no text come as \xd4 already."""
+    shown = text[:SHOWN]
+    if len(text) > SHOWN:  # not the half of an escape
+        shown = re.sub(r"\\(x[0-9a-f]?)?$", "", shown)
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)

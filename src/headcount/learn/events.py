@@ -18,6 +18,15 @@ Event = Mapping[str, Any]
 Sink = Callable[[Event], None]
 WRITTEN_AGAIN = ("saved", "evaluated", "sampled")
 """On resume what was due at the checkpoint's own step is done again, and so are these lines."""
+NEEDED = {
+    "step": ("step", "bytes", "seconds", "bits_per_byte"),
+    "evaluated": ("step", "bits_per_byte"),
+    "sampled": ("step", "text"),
+    "saved": ("step",),
+    "finished": ("at", "seconds"),
+    "rescheduled": ("at", "steps"),
+}
+"""What readers rely on; a line of such a kind that lacks it is damaged."""
 
 
 class MetricsLog:
@@ -60,18 +69,22 @@ def _mend(path: Path) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """All events of a log; a torn last line is left out."""
-    if not path.exists():
-        return []
-    events = []
-    for line in path.read_bytes().splitlines(keepends=True):
+    """All events of a log; a torn last line is left out, and so is whatever else is no event."""
+    named = (line for line in lines(path) if isinstance(line.get("event"), str))
+    return [event for event in named if all(key in event for key in NEEDED.get(event["event"], ()))]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a file that are JSON objects."""
+    found = []
+    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
         try:
-            event = json.loads(line)
+            content = json.loads(line)
         except ValueError:
             continue
-        if line.endswith(b"\n") and isinstance(event, dict):
-            events.append(event)
-    return events
+        if line.endswith(b"\n") and isinstance(content, dict):
+            found.append(content)
+    return found
 
 
 def cut(path: Path, step: int) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,9 @@ class Run:
         run = cls(path)
         if not run.recipe_file.is_file():
             there = "there is no such folder" if not run.path.exists() else "it holds no recipe.toml"
+            there = "its recipe.toml is not a file" if run.recipe_file.exists() else there
             # By their names: the folder that they share would make any of them look alike.
-            siblings = [p.parent.name for p in run.path.parent.glob("*/recipe.toml")]
+            siblings = [p.parent.name for p in run.path.parent.glob("*/recipe.toml") if p.is_file()]
             inside = str(run.path.parent / "_")[:-1]
             hint = f"; {nearest(run.path.name, siblings, inside)}" if siblings else ""
             raise RequestError(f"{run.path} is not a run: {there}{hint}")
@@ -62,16 +63,19 @@ class Run:
         if (same := kinds.fixed(table)) is not None:
             return same
         try:
-            found = kinds.read(json.loads(self.tokens_file.read_text(encoding="utf-8")))
+            learnt = json.loads(self.tokens_file.read_text(encoding="utf-8"))
         except OSError as error:
             raise DataError(
                 f"{self.tokens_file}: {error.strerror}; without it nothing can be read or written"
             ) from error
-        except (ValueError, DataError) as error:
+        except ValueError as error:
             raise DataError(f"{self.tokens_file} is damaged: {error}") from error
-        if found.sha256 != table.sha256:
+        if kinds.hash_of(learnt) != table.sha256:  # before anything is made of it: a library would trust it
             raise DataError(f"{self.tokens_file} is damaged: its hash is not the one in {self.recipe_file}")
-        return found
+        try:
+            return kinds.read(learnt)
+        except DataError as error:
+            raise DataError(f"{self.tokens_file} is damaged: {error}") from error
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the run's lock."""
@@ -156,18 +160,35 @@ class Run:
             and (figure["corpus"]["name"], figure["corpus"]["split"]) == (own, "valid")
         ]
         # Training kept the first of them; what was asked for later with another window or protocol is something else.
-        alike = [
-            f for f in found if all(f["protocol"].get(k) == found[0]["protocol"].get(k) for k in ("name", "window"))
-        ]
+        alike = [figure for figure in found if measured_alike(figure, found[0])]
         return max(reversed(alike), key=lambda figure: figure["bytes"], default=None)  # the newest of equal ones
 
     def figures(self) -> list[dict[str, Any]]:
         """Every figure ever measured on this run."""
-        return [_as_now(figure) for figure in events.read(self.figures_file) if _is_figure(figure)]
+        return [_as_now(figure) for figure in events.lines(self.figures_file) if _is_figure(figure)]
 
     def damaged_figures(self) -> int:
         """Whole lines among the figures that are none; they are left out everywhere."""
-        return sum(not _is_figure(figure) for figure in events.read(self.figures_file))
+        return sum(not _is_figure(figure) for figure in events.lines(self.figures_file))
+
+
+_HOW = ("name", "window", "clamp", "restarts_after")
+"""Of a protocol: what alters what a model is worth, and is asked for by options."""
+
+
+def measured_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two figures were measured in one way, on whatever bytes."""
+    return all(one["protocol"].get(key) == other["protocol"].get(key) for key in _HOW)
+
+
+def require_different(paths: Sequence[str | Path]) -> None:
+    """Refuse a run that is named twice: it would stand beside itself."""
+    seen: dict[Path, str | Path] = {}
+    for path in paths:
+        if (place := Path(path).resolve()) in seen:
+            again = "" if str(path) == str(seen[place]) else f", once as {path}"
+            raise RequestError(f"{seen[place]} is named twice{again}")
+        seen[place] = path
 
 
 _FIGURE: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {

@@ -49,6 +49,8 @@ class TensorBoardSink:
         if kind == "step":
             for name in ("bits_per_byte", "lr", "gradient_norm"):
                 self.writer.add_scalar(f"training/{name}", event[name], event["step"])
+            for name, nats in event.get("losses", {}).items():
+                self.writer.add_scalar(f"losses/{name}", nats, event["step"])
         elif kind == "evaluated":
             self.writer.add_scalar("validation/bits_per_byte", event["bits_per_byte"], event["step"])
         elif kind == "sampled":

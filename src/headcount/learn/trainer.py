@@ -63,24 +63,28 @@ class Learner:
         batch = self.batches.at(step)
         rate = schedules.rate(self.recipe.schedule, self.recipe.optimiser.lr, step, steps)
         before = self._empty() if batch.fresh else self.states
-        nats, after = self._gradients(torch.from_numpy(batch.tokens), before, step / steps)
+        losses, after = self._gradients(torch.from_numpy(batch.tokens), before, step / steps)
         largest = self.recipe.optimiser.clip or math.inf
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), largest).item()
         facts = {"lr": rate, "bytes": batch.bytes}
-        if not (math.isfinite(nats) and math.isfinite(norm)):
+        if not all(map(math.isfinite, (norm, *losses.values()))):
             self.states = before  # weights, moments and state stay as they were
             return {**facts, "skipped": True}
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
+        for parameter in self.model.retired(step / steps):
+            self.optimiser.state.pop(parameter, None)  # a longer schedule may want it back, but not its old momentum
         self.states = after
-        bits = nats / math.log(2) * (batch.predictions / batch.bytes)
-        return {**facts, "skipped": False, "bits_per_byte": bits, "gradient_norm": norm}
+        bits = losses["nll"] / math.log(2) * (batch.predictions / batch.bytes)
+        named = {"losses": losses} if len(losses) > 1 else {}
+        return {**facts, "skipped": False, "bits_per_byte": bits, "gradient_norm": norm, **named}
 
-    def _gradients(self, tokens: Tensor, states: Sequence[Any], progress: float) -> tuple[float, list[Any]]:
-        """Gradients of the mean over all streams, part by part; the reported nats, and the states after them."""
+    def _gradients(self, tokens: Tensor, states: Sequence[Any], progress: float) -> tuple[dict[str, float], list[Any]]:
+        """Gradients of the mean over all streams, part by part; the nats of every named loss, the states after them."""
         self.optimiser.zero_grad(set_to_none=True)
-        nats, after = 0.0, []
+        losses: dict[str, float] = {}
+        after = []
         for rows, state in zip(self.rows, states, strict=True):
             part = tokens[rows].to(self.device.name)
             share = len(rows) / len(tokens)
@@ -88,9 +92,10 @@ class Learner:
                 with self.device.autocast():
                     loss, new = self.model.objective(part, state, progress)
                 torch.autograd.backward(loss.total * share)
-            nats += loss.parts["nll"].item() * share
+            for name, value in loss.parts.items():
+                losses[name] = losses.get(name, 0.0) + value.item() * share
             after.append(new.detach())
-        return nats, after
+        return losses, after
 
     def to_checkpoint(self, record: Mapping[str, Any]) -> Checkpoint:
         """Everything needed to go on."""

@@ -55,7 +55,7 @@ def train(
     if steps is not None and minutes is not None:
         raise RequestError("--steps and --minutes contradict each other: give one")
     if minutes is not None and not 0 < minutes < float("inf"):
-        raise RequestError(f"--minutes {minutes}: must be above 0")
+        raise RequestError(f"--minutes {minutes}: must be a number above 0, and not without end")
     overrides = [*set, *([f"train.steps={steps}"] if steps is not None else [])]
     with Interruption() as interruption:
         weights = _weights_of(start_from) if start_from is not None else None

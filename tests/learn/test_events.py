@@ -1,0 +1,17 @@
+"""The log of a run: what is no event is left out."""
+
+import json
+
+from headcount.learn import events
+
+
+def test_lines_that_are_no_events_are_left_out(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    step = {"event": "step", "step": 1, "bytes": 8, "seconds": 0.5, "bits_per_byte": 7.9}
+    good = [step, {"event": "stopped", "at": 1}, {"event": "evaluated", "step": 1, "bits_per_byte": 8.0}]
+    bad = [{}, {"event": 3}, [1], "step", None, {"event": "step", "step": 2}, {"event": "sampled", "step": 1}]
+    lines = [json.dumps(line) for line in [*good, *bad]]
+    path.write_text("\n".join([lines[3], *lines, "{not json", '{"event": "torn", "at": 1}']))
+    assert events.read(path) == good
+    events.cut(path, 1)
+    assert events.read(path) == good[:2]
