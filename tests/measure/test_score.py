@@ -138,6 +138,11 @@ def test_a_model_without_a_head_has_no_window():
         model = ShaRnn(ShaRnnConfig(**config, attention=attention))
         protocol = measure(model, as_bytes(text(200)), EvaluateTable(protocol="carried")).protocol
         assert (protocol["window"], protocol["window_rule"]) == (window, rule)
+    headless = ShaRnn(ShaRnnConfig(**config, attention=()))
+    with pytest.raises(RequestError, match="window = 7: this model has no head"):
+        measure(headless, as_bytes(text(200)), EvaluateTable(protocol="carried", window=7))
+    sliding = measure(headless, as_bytes(text(200)), EvaluateTable(protocol="sliding-7", window=7)).protocol
+    assert (sliding["window"], sliding["stride"]) == (7, 7)
 
 
 def test_every_protocol_is_described():

@@ -8,6 +8,7 @@ from headcount.errors import RequestError
 from headcount.measure.protocols import find, measure
 from headcount.measure.sliding import score_sliding
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
+from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
 from headcount.tables import EvaluateTable
 from tests.conftest import as_bytes, make_text
 
@@ -25,7 +26,7 @@ def text(size):
 
 
 @torch.no_grad()
-def one_by_one(model, data, stride):
+def one_by_one(model, data, stride, **limits):
     """Nats of byte t from an empty state that was fed what the definition says, and nothing else."""
     fed, nats = [10, *data.tolist()], []
     for t in range(len(data)):
@@ -34,7 +35,7 @@ def one_by_one(model, data, stride):
         else:
             last = CONTEXT + ((t - CONTEXT) // stride + 1) * stride  # the window that scores t ends before this byte
             first = min(last, len(data)) - CONTEXT
-        hidden, _ = model(torch.tensor([fed[first : t + 1]]), model.start(1))
+        hidden, _ = model(torch.tensor([fed[first : t + 1]]), model.start(1, **limits))
         nats.append(model.head.nll(hidden[:, -1:], torch.tensor([[int(data[t])]])).item())
     return np.array(nats)
 
@@ -79,16 +80,31 @@ def test_a_stride_beyond_the_window_is_refused(model):
         measure(model, as_bytes(text(100)), EvaluateTable(clamp=3))
 
 
-def test_limits_reach_the_model_and_what_has_no_meaning_is_refused(model):
-    from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
-
+def transformer_xl(window):
     torch.manual_seed(0)
-    xl = TransformerXL(
-        TransformerXLConfig(width=16, layers=2, heads=2, inner=16, window=CONTEXT, init_std=0.3)
-    ).double()
-    how = EvaluateTable(protocol="sliding-5")
-    clamped = EvaluateTable(protocol="sliding-5", clamp=3)
-    own, other = measure(xl, as_bytes(text(100)), how), measure(xl, as_bytes(text(100)), clamped)
-    assert own.nats != other.nats and other.protocol["clamp"] == 3
+    config = TransformerXLConfig(width=16, layers=2, heads=2, inner=16, window=window, init_std=0.3)
+    return TransformerXL(config).double().eval()
+
+
+@pytest.mark.parametrize("limits", [{"window": 15}, {"clamp": 3}, {"window": 15, "clamp": 3}], ids=str)
+def test_limits_reach_every_window(limits):
+    xl, data, stride = (
+        transformer_xl(window=6),
+        text(80),
+        7,
+    )  # the first window, eight more, and one for the four bytes that are left
+    found = np.concatenate(list(score_sliding(xl, data, start=10, context=CONTEXT, stride=stride, limits=limits)))
+    assert np.abs(found - one_by_one(xl, data, stride, **limits)).max() < 1e-9
+    own = one_by_one(xl, data, stride)
+    for part in (slice(CONTEXT), slice(CONTEXT, -4), slice(-4, None)):  # each kind of window feels them
+        assert np.abs(found - own)[part].max() > 1e-4
+
+
+def test_figures_name_their_limits_and_what_has_no_meaning_is_refused(model):
+    xl, data, clamped = transformer_xl(window=CONTEXT), text(100), EvaluateTable(protocol="sliding-5", clamp=3)
+    own, other = measure(xl, as_bytes(data), EvaluateTable(protocol="sliding-5")), measure(xl, as_bytes(data), clamped)
+    assert other.protocol["clamp"] == 3 and "clamp" not in own.protocol
+    for measured, limits in ((own, {}), (other, {"clamp": 3})):
+        assert measured.nats == pytest.approx(one_by_one(xl, data, 5, **limits).sum(), abs=1e-9)
     with pytest.raises(RequestError, match="whole windows"):
-        measure(model, as_bytes(text(100)), EvaluateTable(protocol="sliding-5", segment=4))
+        measure(model, as_bytes(data), EvaluateTable(protocol="sliding-5", segment=4))

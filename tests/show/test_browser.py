@@ -5,12 +5,13 @@ skipped. `.ci/run` installs them.
 """
 
 import shutil
+from pathlib import Path
 
 import pytest
 
 from headcount.cli import run
 
-PAGES = ["report", "attention", "heads", "neurons", "scored", "difference", "compare", "context", "nothing"]
+PAGES = ["report", "several", "attention", "heads", "neurons", "scored", "difference", "compare", "context", "nothing"]
 webdriver = pytest.importorskip("selenium.webdriver")
 By = pytest.importorskip("selenium.webdriver.common.by").By
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
@@ -30,6 +31,7 @@ def folder(trained):
     assert run(["score", one, short, "--html", "-o", f"{one}/scored.html"]) == 0
     assert run(["score", one, short, "--html", "--against", two, "-o", f"{one}/difference.html"]) == 0
     assert run(["compare", one, two, "-o", f"{one}/compare.html"]) == 0
+    assert run(["report", one, two, "-o", f"{one}/several.html"]) == 0
     curve = ["--curve", "context", "--most", "128", "--positions", "32"]
     assert run(["evaluate", one, two, *curve, "-o", f"{one}/context.html"]) == 0
     (trained / "x.txt").write_bytes(b"x")
@@ -159,9 +161,9 @@ def test_another_head_shows_where_it_looked_at_the_same_byte(browser, folder):
 
     click(browser, every(browser, ".looking b[data-at]")[200])
     before = seen()
-    chosen = "layer 2, head 3"
+    chosen = "block 1, head 2"
     first, second, third = every(browser, "select[data-heads]")
-    assert "layer 1, head 1 read" in before[2] and not every(browser, "[data-of-head='5']")[0].is_displayed()
+    assert "block 0, head 0 read" in before[2] and not every(browser, "[data-of-head='5']")[0].is_displayed()
     second.send_keys(chosen)  # any of the three changes all
     after = seen()
     assert all(new != old for new, old in zip(after, before, strict=True)) and f"{chosen} read" in after[2]
@@ -172,7 +174,7 @@ def test_another_head_shows_where_it_looked_at_the_same_byte(browser, folder):
     assert [p.get_attribute("data-of-head") for p in panels if p.is_displayed()] == ["5", "5"]
     before = after
     every(browser, "select[data-heads] option")[0].click()
-    assert seen()[2] != before[2] and "layer 1, head 1 read" in seen()[2]
+    assert seen()[2] != before[2] and "block 0, head 0 read" in seen()[2]
 
 
 def test_what_a_head_read_is_seen_beside_the_text_on_a_phone(phone, folder):
@@ -222,6 +224,70 @@ def test_what_a_plot_says_can_be_read_on_a_phone(phone, folder, page):
     for number, (said, left, right, top, bottom) in enumerate(boxes):
         for other, *box in boxes[:number]:
             assert right <= box[0] or box[1] <= left or bottom <= box[2] or box[3] <= top, (said, other)
+
+
+INSIDE = """return [...document.querySelectorAll("svg.plot polygon.layer")].map((layer) => {
+    const label = layer.nextElementSibling, box = label.getBBox(), at = layer.ownerSVGElement.createSVGPoint();
+    const inside = [[0, 0], [1, 0], [0, 1], [1, 1]].every(([right, down]) => {
+        at.x = box.x + right * box.width;
+        at.y = box.y + down * box.height;
+        return layer.isPointInFill(at);
+    });
+    return [label.textContent, inside];
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1_280])
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("sha_rnn", {"blocks = 2": "blocks = 2\nngrams = [2, 3, 4, 5]\nngram_rows = 4096"}),
+        ("transformer_xl", {"heads = 2": "heads = 16"}),
+        ("char_transformer", {}),
+    ],
+)
+def test_every_label_of_the_drawing_lies_inside_its_box(browser, tmp_path, kind, settings, width):
+    recipe = Path(f"recipes/tiny/{kind}.toml").read_text()
+    for old, new in settings.items():
+        assert old in recipe
+        recipe = recipe.replace(old, new)
+    (tmp_path / "recipe.toml").write_text(recipe)
+    assert run(["report", str(tmp_path)]) == 0
+    metrics = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        browser.get((tmp_path / "report.html").as_uri())
+        found = browser.execute_script(INSIDE)
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert len(found) > 3 and [label for label, inside in found if not inside] == []
+
+
+def test_the_contents_lead_to_the_parts_of_every_run(browser, folder):
+    opened(browser, folder / "several.html")
+    links = every(browser, "nav a")
+    assert len(links) == 2 + 2 * 6 and len(every(browser, "nav li")) == 3
+    click(browser, links[-6])  # what the second run writes
+    top = "return document.querySelector(location.hash).getBoundingClientRect().top"
+    assert abs(browser.execute_script(top)) < 3
+    heading = one(browser, f"section[id='{browser.execute_script('return location.hash.slice(1)')}'] h2")
+    assert heading.text == f"What it writes · {folder.parent / 'two'}"
+    opened(browser, folder / "report.html")
+    assert not every(browser, "nav")
+
+
+def test_an_even_spread_stands_on_every_bar_of_the_distances(browser, folder):
+    opened(browser, folder / "attention.html")
+    bars = every(browser, ".bars .bar")
+    assert len(bars) > 3
+    for bar in bars:
+        said = float(bar.text.rpartition("even spread ")[2].rstrip("%"))
+        line, track = (bar.find_element(By.CSS_SELECTOR, s).rect for s in (".at", ".track"))
+        share = float(bar.text.rpartition("%, even")[0].split()[-1])
+        fill = bar.find_element(By.CSS_SELECTOR, ".fill").rect["width"] / track["width"]
+        at = (line["x"] + 1 - track["x"]) / track["width"]
+        if share > 5:
+            assert at / fill == pytest.approx(said / share, rel=0.1)
 
 
 def test_a_comparison_on_a_phone_is_a_list_for_every_run(phone, folder):

@@ -13,7 +13,7 @@ from headcount.cli import run
 from headcount.models.contract import Part
 from headcount.show import heat
 from headcount.show.architecture import drawing
-from headcount.show.page import Section, page, table
+from headcount.show.page import ASSETS, Section, page, table
 from headcount.show.plots import Line, Mark, line_chart, ticks
 
 
@@ -140,6 +140,21 @@ def test_a_text_in_which_no_unit_follows_anything_is_a_sentence(trained, tmp_pat
     assert ">1 byte<" in made.read_text()
 
 
+def test_features_that_a_text_does_not_have_are_named(trained, tmp_path, capsys):
+    text, made = tmp_path / "t.txt", tmp_path / "n.html"
+    for content, missing in (
+        (b"some words (and brackets) here\n" * 9, "in quotes, digit"),
+        ((trained / "my.txt").read_bytes()[:400], None),
+    ):
+        text.write_bytes(content)
+        assert run(["inspect", "neurons", str(trained / "one"), str(text), "-o", str(made)]) == 0
+        said = re.search(r"Not in this text, or everywhere in it: ([^.]*)\.", made.read_text())
+        assert (said and said[1]) == missing
+        assert ">block 0<" in made.read_text() and "layer" not in re.sub(
+            "<style>.*?</style>", "", made.read_text(), flags=re.DOTALL
+        )
+
+
 def test_the_report_of_words_looks_back_over_tokens(trained, tmp_path, capsys):
     begun = tmp_path / "begun"
     begun.mkdir()
@@ -157,7 +172,7 @@ def test_a_page_of_many_heads_holds_the_text_once(trained, tmp_path, capsys):
     page_of_six = made.read_text()
     assert_self_contained(page_of_six)
     heads = data_of(page_of_six)["heads"]
-    names = [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3)]
+    names = [f"block {block}, head {head}" for block in (0, 1) for head in (0, 1, 2)]
     assert [head["name"] for head in heads] == names
     assert page_of_six.count('data-at="0"') == 1 and page_of_six.count("<h2>") == 3
     sections = page_of_six.split("<section>")[1:]
@@ -242,3 +257,11 @@ def test_page_and_table_escape():
     assert data_of(made) == data and "<!--" not in made
     cards = table([("a", "<1>")], ("x", "<y>"), (1,), cards=True)
     assert '<td data-name="x">a</td><td class=number data-name="&lt;y&gt;">&lt;1&gt;</td>' in cards
+
+
+def test_a_table_that_is_too_wide_shows_that_it_scrolls():
+    """A shadow that stays at the edge, under a cover that moves along with the table; on paper neither."""
+    style = (ASSETS / "page.css").read_text()
+    scroll = style.split("\n.scroll {")[1].split("}")[0]
+    assert scroll.count("no-repeat local") == 2 and scroll.count("no-repeat scroll") == 2 and "--shade" in scroll
+    assert ".scroll { overflow: visible; background: none; }" in style

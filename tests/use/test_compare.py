@@ -1,12 +1,16 @@
 """What may be ranked in one column, and what may not."""
 
 import json
+import re
 
 import pytest
 
 from headcount.cli import run
 from headcount.errors import RequestError
+from headcount.learn.run import Run
+from headcount.show.compared import cells
 from headcount.use.compare import compare
+from tests.conftest import make_text
 
 SMALL = ["--set", "model.width=8", "--set", "evaluate.limit=256", "--steps"]
 
@@ -51,13 +55,102 @@ def test_what_differs_is_not_ranked_and_says_in_what(runs, change, reason):
 
 
 def test_streams_and_window_do_not_forbid_a_comparison_and_are_shown(runs, capsys):
+    (runs / "other.txt").write_bytes(make_text(300))
+    for asked in (["short", "--window", "16"], ["long"]):
+        (runs / asked[0] / "figures.jsonl").unlink()
+        assert run(["evaluate", *asked, "--text", "other.txt"]) == 0
     capsys.readouterr()
-    assert run(["evaluate", "short", "--limit", "256", "--window", "16"]) == 0
     assert len(compare(["short", "long"])) == 1
     assert run(["compare", "short", "long"]) == 0
     said = capsys.readouterr()
     assert "carried, 1 stream, window 16" in said.out and "carried, 1 stream, window 256" in said.out
     assert "compare.html" in said.err and (runs / "compare.html").exists()
+
+
+def test_a_run_stands_there_with_its_own_figure_not_with_the_newest(runs):
+    """An ablation that is measured later, by window, clamp or checkpoint, does not rank the run."""
+    own = Run("long").own_figure()
+    for asked in (["--window", "2"], ["--segment", "64", "--window", "2"], ["--checkpoint", "27"]):
+        assert run(["evaluate", "long", "--limit", "256", *asked]) == 0
+    (group,) = compare(["short", "long"])
+    assert next(row for row in group.rows if row.run == "long").figure == own == Run("long").own_figure()
+
+
+def test_where_there_is_no_own_figure_the_best_as_the_recipe_measures_counts(runs):
+    (runs / "other.txt").write_bytes(make_text(300))
+    values = {}
+    for name, asked in (("first", ["--checkpoint", "27"]), ("best", []), ("window", ["--window", "2"])):
+        for source in ("long", "short") if name == "best" else ("long",):
+            assert run(["evaluate", source, "--text", "other.txt", *asked]) == 0
+        values[name] = Run("long").figures()[-1]["value"]
+    for source in ("long", "short"):  # only what was measured on the other text
+        file = runs / source / "figures.jsonl"
+        file.write_text("".join(line for line in file.read_text().splitlines(keepends=True) if "other.txt" in line))
+    (group,) = compare(["short", "long"])
+    assert group.rows[0].value == values["best"] < values["first"]
+    assert group.rows[0].figure["protocol"]["window"] == 256
+
+
+def test_bytes_and_seconds_are_those_of_the_step_that_was_measured(runs, capsys):
+    (last,) = compare(["long"])[0].rows
+    (runs / "long" / "figures.jsonl").unlink()
+    assert run(["evaluate", "long", "--limit", "256", "--checkpoint", "27"]) == 0
+    (row,) = compare(["long"])[0].rows
+    steps = [e for e in Run("long").events() if e["event"] == "step"]
+    assert (row.step, row.last_step) == (27, 30) and last.step == 30
+    assert (row.bytes_seen, row.seconds) == (steps[26]["bytes"], steps[26]["seconds"])
+    assert row.bytes_seen < last.bytes_seen == steps[29]["bytes"]
+    capsys.readouterr()
+    assert run(["compare", "long"]) == 0
+    assert "step 27 of 30, carried" in capsys.readouterr().out
+    assert "step 27 of 30, carried" in (runs / "compare.html").read_text()
+
+
+def test_windows_that_overlap_cost_what_they_recompute(runs, capsys):
+    (once,) = compare(["long"])[0].rows
+    (runs / "long" / "figures.jsonl").unlink()
+    assert run(["evaluate", "long", "--limit", "256", "--protocol", "sliding-16", "--window", "64"]) == 0
+    (row,) = compare(["long"])[0].rows
+    assert row.flops == 4 * once.flops
+    assert run(["compare", "long"]) == 0
+    assert "window / stride" in capsys.readouterr().out and "window / stride" in (runs / "compare.html").read_text()
+
+
+def altered(folder, **changes):
+    """The run with a figure that differs in some keys."""
+    file = folder / "figures.jsonl"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes) + "\n")
+
+
+def test_of_equal_groups_the_lossless_one_is_first_and_each_difference_is_said_once(runs, capsys):
+    lossy = {"unit": "bits per byte, not lossless", "bytes": 300, "value": 0.1}
+    altered(runs / "short", **lossy, tokens={"kind": "words", "scored": 50, "exact": False})
+    first, second = compare(["short", "long"])
+    assert [first.rows[0].run, second.rows[0].run] == ["long", "short"]
+    assert not first.differs and "lossless" not in first.measured_on
+    capsys.readouterr()
+    assert run(["compare", "short", "long"]) == 0
+    said, made = capsys.readouterr().out, (runs / "compare.html").read_text()
+    assert said.count("not lossless") == said.count("restored") == 1
+    headings = ["Alone: nothing to rank it with", "Not comparable with the first"]
+    assert re.findall("<h2>([^<]*)</h2>", made) == [*headings, "Learning"]
+    for title in headings:
+        assert title in said
+    assert made.count("Measured on") == 2 and "Divided by 300 bytes, not 256; not lossless: the text cannot" in made
+
+
+def test_other_bytes_are_said_once(runs):
+    altered(runs / "short", corpus={"name": "x", "split": "test", "sha256": "f" * 64, "bytes": 99}, bytes=99)
+    (group,) = (group for group in compare(["short", "long"]) if group.differs)
+    assert group.differs == "other bytes were scored"
+
+
+def test_a_short_training_took_some_time(runs, capsys):
+    file = runs / "long" / "metrics.jsonl"
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(e | ({"seconds": 0.44} if "seconds" in e else {})) + "\n" for e in events))
+    (group,) = compare(["long"])
+    assert cells(group.rows[0])[4] == "0.4"
 
 
 def test_a_run_without_a_figure_and_a_run_named_twice(runs, capsys):

@@ -55,13 +55,28 @@ def test_heads_say_where_they_look():
         inspect.heads(model(attention=()), text)
 
 
-def test_heads_are_named_by_their_layers():
+@pytest.mark.parametrize("rule", ["exact", "segment"])
+def test_what_an_even_spread_would_give(rule):
+    """By hand: byte t sees t + 1 rows until the window is full. Weights that are even give it."""
+    text, window = make_text(300), 200
+    (head,) = inspect.heads(model(attention=(1,), window=window, window_rule=rule), text)
+    assert head.even.sum() == pytest.approx(1) and len(head.even) == len(head.distances)
+    assert (np.diff(head.even) <= 1e-12).all()
+    if rule == "exact":
+        by_hand = [sum(1 / min(t + 1, window) for t in range(d, len(text))) / len(text) for d in range(window)]
+        assert np.allclose(head.even, by_hand)
+    weights = np.tril(np.ones((40, 40), np.float32)) / np.arange(1, 41, dtype=np.float32)[:, None]
+    spread = inspect._head("it", bytes(40), [weights], 8)
+    assert np.allclose(spread.even, spread.distances)
+
+
+def test_heads_are_named_by_their_blocks_as_the_recipe_counts_them():
     text = make_text(40)
-    assert [head.name for head in inspect.heads(model(attention=(0, 1)), text)] == ["layer 1", "layer 2"]
-    assert [head.name for head in inspect.heads(model(attention=(1,)), text)] == ["layer 2"]
+    assert [head.name for head in inspect.heads(model(attention=(0, 1)), text)] == ["block 0", "block 1"]
+    assert [head.name for head in inspect.heads(model(attention=(1,)), text)] == ["block 1"]
     several = TransformerXL(TransformerXLConfig(width=8, layers=2, heads=2, inner=8, window=30))
     found = inspect.heads(LanguageModel(Saved(several, "transformer-xl", {}, Bytes()), "m", "cpu"), text)
-    assert [head.name for head in found] == [f"layer {i}, head {j}" for i in (1, 2) for j in (1, 2)]
+    assert [head.name for head in found] == [f"block {i}, head {j}" for i in (0, 1) for j in (0, 1)]
 
 
 def test_many_heads_keep_fewer_places_but_never_too_few(monkeypatch):

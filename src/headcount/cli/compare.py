@@ -23,7 +23,7 @@ def compare(
     """
     from headcount.cli.pages import aligned, beside, put_beside, refuse_both
     from headcount.errors import RequestError
-    from headcount.show.compared import COLUMNS, cells, compared_page
+    from headcount.show.compared import COLUMNS, EXPLAINED, cells, compared_page, heading, told
     from headcount.use.compare import compare as grouped
 
     if not runs:
@@ -33,8 +33,9 @@ def compare(
     if json:
         print(jsons.dumps([asdict(group) for group in groups]))
     else:
-        for group in groups:
-            title = f"Not comparable with these: {group.differs}" if group.differs else "Comparable, best first"
+        for number, group in enumerate(groups):
             table = aligned([list(COLUMNS), *(cells(row) for row in group.rows)], left=(0, len(COLUMNS) - 1))
-            print(f"{title}\nmeasured on {group.measured_on}\n\n{table}\n", file=beside(output))
+            said = "\n".join([heading(group, number), *told(group)])
+            print(f"{said}\n\n{table}\n", file=beside(output))
+        print(f"{EXPLAINED}\n", file=beside(output))
     put_beside(lambda: compared_page(groups), output or (None if json else Path("compare.html")))

@@ -26,6 +26,11 @@ def features(text: Bytes) -> dict[str, Values]:
     }
 
 
+def unchanging(text: Bytes) -> list[str]:
+    """The features that a text does not have, or has from end to end: no unit can follow them."""
+    return [name for name, values in features(text).items() if not np.ptp(values)]
+
+
 def _depth(text: Bytes) -> Values:
     change = np.isin(text, list(b"([{")).astype(int) - np.isin(text, list(b")]}"))
     depth, found = 0, np.zeros(len(text))

@@ -61,7 +61,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
     ),
     "alrfou2018": Protocol(about="a window for every byte, recomputed: sliding-1", stride=1),
 }
-SLIDING = "sliding-S"
+SLIDING, MOST_STRIDE = "sliding-S", 9_999_999
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,10 @@ def find(name: str) -> Protocol:
     """The protocol behind a name; `sliding-64` is a name for every stride."""
     if stride := re.fullmatch(r"sliding-([1-9]\d{0,6})", name):
         return Protocol(about="windows recomputed, S bytes apart; each scores its last S", stride=int(stride[1]))
+    if name.startswith("sliding"):
+        raise RequestError(
+            f"protocol {name!r}: it is called {SLIDING}, where S is a whole number from 1 to {MOST_STRIDE:,}"
+        )
     if name not in PROTOCOLS:
         raise RequestError(f"protocol {name!r}: {nearest(name, (*PROTOCOLS, SLIDING))}")
     return PROTOCOLS[name]
@@ -128,6 +132,8 @@ def require(model: Model, size: int, how: EvaluateTable, *, split: str) -> None:
                 f"protocol {how.protocol} feeds windows of {context}; this model takes {longest} at most"
             )
         return
+    if how.window is not None and not model.heads:
+        raise RequestError(f"window = {how.window}: this model has no head that a window could limit")
     streams = protocol.streams(split, model.heads)
     if size // streams < (1 if protocol.scores_first else 2):
         raise RequestError(f"{size} tokens are too few for the {streams} streams of protocol {how.protocol}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headcount.counted import in_seconds
 from headcount.learn.run import Run
 from headcount.show.curves import curves
 from headcount.show.page import Section, escape, page, table
@@ -20,6 +21,10 @@ COLUMNS = (
     "memory",
     "measured with",
 )
+EXPLAINED = (
+    "FLOPs per byte are what the figure took, forward: where windows are recomputed, window / stride times those of a "
+    "single pass. Bytes and seconds are those of the step that was measured, memory is the most of the whole training."
+)
 
 
 def cells(row: Row) -> list[str]:
@@ -29,7 +34,7 @@ def cells(row: Row) -> list[str]:
         f"{row.value:.4f}" if row.figure else "none",
         f"{row.parameters:,}",
         f"{row.bytes_seen:,}",
-        f"{row.seconds:,.0f}",
+        in_seconds(row.seconds),
         f"{row.speed:,.0f}",
         f"{row.flops / 1e6:,.2f} M",
         f"{row.memory / 2**20:,.0f} MiB" if row.memory else "unknown",
@@ -38,23 +43,45 @@ def cells(row: Row) -> list[str]:
 
 
 def _measured_with(row: Row) -> str:
-    """Streams, window and stride: shown, though they do not forbid a comparison."""
+    """Streams, window and stride: shown, though they do not forbid a comparison; the step where it is not the last."""
     if row.figure is None:
         return ""
     protocol = row.figure["protocol"]
+    step = f"step {row.step:,} of {row.last_step:,}, " if row.step != row.last_step else ""
     window = f", window {protocol['window']:,}" if protocol.get("window") else ""
     stride = f", stride {protocol['stride']:,}" if protocol.get("stride") else ""
-    return f"{protocol['name']}, {protocol['streams']} stream{'s' * (protocol['streams'] != 1)}{window}{stride}"
+    return f"{step}{protocol['name']}, {protocol['streams']} stream{'s' * (protocol['streams'] != 1)}{window}{stride}"
+
+
+def heading(group: Group, number: int) -> str:
+    """What the rows of a group are to each other and to the first group, in a few words."""
+    alone = len(group.rows) == 1
+    if group.rows[0].figure is None:
+        return "Without a figure"
+    if number:
+        return "Not comparable with the first" if alone else "Comparable among themselves, not with the first"
+    return "Alone: nothing to rank it with" if alone else "Comparable, best first"
+
+
+def told(group: Group) -> list[str]:
+    """The sentences below a heading: in what the group differs, and what it was measured on."""
+    if group.rows[0].figure is None:
+        return []
+    sentences = [group.differs] if group.differs else []
+    return [f"{said[0].upper()}{said[1:]}." for said in (*sentences, f"measured on {group.measured_on}")]
 
 
 def compared_page(groups: Sequence[Group]) -> str:
     """Tables of what may be ranked, and the curves of all."""
     sections = []
-    for group in groups:
-        title = f"Not comparable: {group.differs}" if group.differs else "Comparable, best first"
+    for number, group in enumerate(groups):
         body = table([cells(row) for row in group.rows], COLUMNS, range(1, 8), cards=True)
-        sections.append(Section(title, escape(group.measured_on), body))
+        if group is groups[-1]:
+            body += f"<p class=about>{escape(EXPLAINED)}</p>"
+        sections.append(Section(heading(group, number), escape(" ".join(told(group))), body))
     runs = [row.run for group in groups for row in group.rows]
     plot = curves([(name, Run(name).events()) for name in runs])
-    about = "Validation is marked. Curves are drawn together even where the figures may not be ranked."
+    about = "Validation is marked."
+    if len(groups) > 1:
+        about += " Curves are drawn together even where the figures may not be ranked."
     return page("Headcount: runs side by side", [*sections, Section("Learning", about, plot)])

@@ -55,4 +55,4 @@ def _cell(curve: Curve, number: int) -> str:
 
 def _errors(curves: Curves) -> str:
     has = any(curve.errors for curve in curves.curves)
-    return "With standard errors; runs share positions and words, so they differ by less." if has else ""
+    return "With standard errors; the runs share positions, so they differ from each other by less." if has else ""

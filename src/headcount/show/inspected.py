@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from headcount.counted import counted
+from headcount.measure.features import unchanging
 from headcount.show import heat
 from headcount.show.page import Section, escape, page, table
 from headcount.show.plots import bar_chart
@@ -23,7 +26,12 @@ def attention_page(lm: LanguageModel, text: bytes, heads: list[Head]) -> str:
             f"{counted(len(text), 'byte')}{count}, a memory of {counted(reach, 'row')}.",
             _looking(text, heads),
         ),
-        Section("How far back", "Share of the weight at each distance.", _by_head(heads, _distances)),
+        Section(
+            "How far back",
+            "Share of the weight at each distance. The further back, the more rows a bar holds: the upright line is "
+            "what an even spread over the rows that were seen would give. A bar that goes beyond it is a preference.",
+            _by_head(heads, _distances),
+        ),
         Section(
             "What it copies",
             "Spans that were predicted while the head read along the same bytes further back.",
@@ -75,14 +83,15 @@ def _by_head(heads: list[Head], shown: Callable[[Head], str]) -> str:
 
 
 def _distances(head: Head) -> str:
-    bars, low = [], 0
+    bars, even, low = [], [], 0
     while low < len(head.distances):
         high = max(1, 2 * low)
         share = float(head.distances[low:high].sum())
         name = "its own row" if low == 0 else f"{low:,}" if high - low == 1 else f"{low:,} – {high - 1:,}"
-        bars.append((name, share, f"{share:.1%}"))
+        even.append(float(head.even[low:high].sum()))
+        bars.append((name, share, f"{share:.1%}, even spread {even[-1]:.1%}"))
         low = high
-    return bar_chart(bars, "share of the weight by distance")
+    return bar_chart(bars, "share of the weight by distance", even)
 
 
 def _copied(head: Head, text: bytes) -> str:
@@ -116,11 +125,14 @@ def neurons_page(lm: LanguageModel, text: bytes, units: list[Unit]) -> str:
         f"{heat.scale('-1', '+1', signed=True)}"
     )
     rows = [(u.feature, u.layer, str(u.number), f"{u.correlation:+.3f}") for u in units]
-    ranking = table(rows, ("follows", "layer", "unit", "correlation"), (2, 3))
+    ranking = table(rows, ("follows", "where", "unit", "correlation"), (2, 3))
+    ranked = "Pearson's r with simple features of the text, strongest first."
+    if missing := unchanging(np.frombuffer(text, dtype=np.uint8)):
+        ranked += f" Not in this text, or everywhere in it: {', '.join(missing)}."
     about = f"{counted(len(text), 'byte')}; what a unit holds after each of them, tanh(c), cool below 0 and warm above."
     sections = [
         Section("One unit over the text", about, body),
-        Section("Units by what they follow", "Pearson's r with simple features of the text, strongest first.", ranking),
+        Section("Units by what they follow", ranked, ranking),
     ]
     data = {"units": [[round(100 * float(v)) for v in u.values] for u in units]}
     return page(f"Neurons of {lm.path}", sections, data)

@@ -19,16 +19,24 @@ class Section:
     title: str
     about: str
     body: str
+    of: str = ""
+    """Whose it is, where a page has the same section of several."""
 
 
 def page(title: str, sections: Iterable[Section], data: dict[str, Any] | None = None) -> str:
     """The whole page; `data` is what its script works with."""
     style = (ASSETS / "page.css").read_text(encoding="utf-8")
     script = (ASSETS / "page.js").read_text(encoding="utf-8")
+    sections = list(sections)
+    several = any(s.of for s in sections)
     parts = "\n".join(
-        f"<section><h2>{escape(s.title)}</h2>{f'<p class=about>{s.about}</p>' if s.about else ''}\n{s.body}</section>"
-        for s in sections
+        f"<section{f' id=part{number}' if several else ''}>"
+        f"<h2>{escape(f'{s.title} · {s.of}' if s.of else s.title)}</h2>"
+        f"{f'<p class=about>{s.about}</p>' if s.about else ''}\n{s.body}</section>"
+        for number, s in enumerate(sections)
     )
+    if several:
+        parts = f"{_contents(sections)}\n{parts}"
     # "</script>" inside a string would end the element, and "<!--<script>" would keep it from ending.
     compact = json.dumps(data or {}, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     payload = compact.replace("<", "\\u003c")
@@ -39,6 +47,15 @@ def page(title: str, sections: Iterable[Section], data: dict[str, Any] | None = 
         f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{parts}\n</main>\n"
         f'<script type="application/json" id="data">{payload}</script>\n<script>\n{script}</script>\n</body></html>\n'
     )
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    """Links to all parts: a line for what is of all, and one for each that has parts of its own."""
+    lines: dict[str, list[str]] = {}
+    for number, section in enumerate(sections):
+        lines.setdefault(section.of, []).append(f'<a href="#part{number}">{escape(section.title)}</a>')
+    items = (f"<li>{escape(of) + ': ' if of else ''}{', '.join(links)}</li>" for of, links in lines.items())
+    return f'<nav aria-label="contents"><ul>{"".join(items)}</ul></nav>'
 
 
 def escape(text: str) -> str:

@@ -86,14 +86,15 @@ def _drawn(
     return f'<polyline class="line {colour}" points="{path}"/>{dots}'
 
 
-def bar_chart(bars: Sequence[tuple[str, float, str]], label: str) -> str:
-    """Horizontal bars: name, length, and what is written beside it."""
-    longest = max((value for _, value, _ in bars), default=0) or 1
+def bar_chart(bars: Sequence[tuple[str, float, str]], label: str, marks: Sequence[float] = ()) -> str:
+    """Horizontal bars: name, length, and what is written beside it; `marks`: a line across each at another length."""
+    longest = max([value for _, value, _ in bars] + [*marks], default=0) or 1
+    lines = [f'<span class="at" style="left:{100 * mark / longest:.1f}%"></span>' for mark in marks] or [""] * len(bars)
     rows = "".join(
         f'<div class="bar" role="listitem"><span class="name">{escape(name)}</span>'
-        f'<span class="track"><span class="fill" style="width:{100 * value / longest:.1f}%"></span></span>'
+        f'<span class="track"><span class="fill" style="width:{100 * value / longest:.1f}%"></span>{line}</span>'
         f'<span class="value">{escape(note)}</span></div>'
-        for name, value, note in bars
+        for (name, value, note), line in zip(bars, lines, strict=True)
     )
     return f'<div class="bars" role="list" aria-label="{escape(label)}">{rows}</div>'
 

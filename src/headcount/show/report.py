@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headcount.counted import counted
+from headcount.counted import counted, in_seconds
 from headcount.errors import RequestError
 from headcount.learn import checkpoint
-from headcount.learn.run import Run
+from headcount.learn.run import Run, require_different
 from headcount.learn.trainer import PROMPT
 from headcount.measure import kinds
 from headcount.measure.figure import Figure, per_byte
@@ -31,16 +32,15 @@ SHOWN_PROMPT = 80
 
 def report(paths: Sequence[str | Path]) -> str:
     """The whole page."""
+    require_different(paths)
     runs = [Run.existing(path) for path in paths]
     names = [str(run.path) for run in runs]
     events = [run.events() for run in runs]
     data: dict[str, Any] = {"samples": [], "expected": []}
     sections = [_figures(runs), Section("Learning", "", curves(list(zip(names, events, strict=True))))]
     for run, happened in zip(runs, events, strict=True):
-        of = f" · {run.path}" if len(runs) > 1 else ""
-        sections.append(_written(run, happened, of, data))
-        sections += _held_out(run, of, data)
-        sections += _made_of(run, happened, of)
+        own = [_written(run, happened, data), *_held_out(run, data), *_made_of(run, happened)]
+        sections += [replace(section, of=str(run.path)) for section in own] if len(runs) > 1 else own
     return page(f"Headcount: {', '.join(names)}", sections, data)
 
 
@@ -86,13 +86,13 @@ def _other_figures(figures: Sequence[dict[str, Any]]) -> str:
     return f"<p class=about>Also measured on it:</p>{table(rows, ('figure', 'how and on what'))}"
 
 
-def _written(run: Run, events: Sequence[dict[str, Any]], of: str, data: dict[str, Any]) -> Section:
+def _written(run: Run, events: Sequence[dict[str, Any]], data: dict[str, Any]) -> Section:
     """What the model wrote after the same prompt at every save."""
     drawn_how = "Drawn after every save from the same held-out prompt (grey), at temperature 1."
     about = f"{drawn_how} <span class=screen>Move the slider.</span>"
     drawn = [e for e in events if e["event"] == "sampled"]
     if not drawn:
-        return Section(f"What it writes{of}", "", "<p>Nothing was saved yet.</p>")
+        return Section("What it writes", "", "<p>Nothing was saved yet.</p>")
     measured = {e["step"]: _value(e) for e in events if e["event"] == "evaluated"}
     try:
         prompt = _own_held_out(run)[:PROMPT].tobytes()[-SHOWN_PROMPT:].decode(errors="backslashreplace")
@@ -103,7 +103,7 @@ def _written(run: Run, events: Sequence[dict[str, Any]], of: str, data: dict[str
     )
     last = drawn[-1]
     return Section(
-        f"What it writes{of}",
+        "What it writes",
         about,
         f'<div class="samples"><input type="range" data-samples="{len(data["samples"]) - 1}" min="0" '
         f'max="{len(drawn) - 1}" value="{len(drawn) - 1}" aria-label="saved step">'
@@ -112,9 +112,9 @@ def _written(run: Run, events: Sequence[dict[str, Any]], of: str, data: dict[str
     )
 
 
-def _held_out(run: Run, of: str, data: dict[str, Any]) -> list[Section]:
+def _held_out(run: Run, data: dict[str, Any]) -> list[Section]:
     """Held-out text by bits, and where the bits go; a sentence where that cannot be had."""
-    title = f"What surprises it{of}"
+    title = "What surprises it"
     if not checkpoint.steps_in(run.checkpoints):
         return [Section(title, "", "<p>There is no checkpoint yet.</p>")]
     try:
@@ -122,7 +122,7 @@ def _held_out(run: Run, of: str, data: dict[str, Any]) -> list[Section]:
     except RequestError as error:
         return [Section(title, "", f"<p>The corpus is not at hand: {escape(str(error))}</p>")]
     lm = load(run.path)
-    return [heat_section(lm, text[:HEAT_BYTES].tobytes(), title, data), _kinds_section(lm, text[:KIND_BYTES], of)]
+    return [heat_section(lm, text[:HEAT_BYTES].tobytes(), title, data), _kinds_section(lm, text[:KIND_BYTES])]
 
 
 def heat_section(lm: LanguageModel, text: bytes, title: str, data: dict[str, Any]) -> Section:
@@ -142,7 +142,7 @@ def heat_section(lm: LanguageModel, text: bytes, title: str, data: dict[str, Any
     return Section(title, about, body)
 
 
-def _kinds_section(lm: LanguageModel, text: corpora.Bytes, of: str) -> Section:
+def _kinds_section(lm: LanguageModel, text: corpora.Bytes) -> Section:
     read = lm.read(text)
     bits = np.concatenate(list(lm.score_pieces(read)))
     value, unit = per_byte(float(bits.sum()), read)
@@ -157,10 +157,10 @@ def _kinds_section(lm: LanguageModel, text: corpora.Bytes, of: str) -> Section:
         )
     ]
     about = f"The first {len(text):,} held-out bytes, read as one stream: {value:.3f} {unit}."
-    return Section(f"Where the bits go{of}", about, "<br>".join(charts))
+    return Section("Where the bits go", about, "<br>".join(charts))
 
 
-def _made_of(run: Run, events: Sequence[dict[str, Any]], of: str) -> list[Section]:
+def _made_of(run: Run, events: Sequence[dict[str, Any]]) -> list[Section]:
     """The architecture, the recipe, the machine."""
     facts, unit = describe(str(run.path)), unit_of(run.recipe)
     started = next((e for e in reversed(events) if e["event"] in ("started", "resumed")), None)
@@ -170,7 +170,7 @@ def _made_of(run: Run, events: Sequence[dict[str, Any]], of: str) -> list[Sectio
     told = {**begun.get("machine", {}), **begun.get("fingerprint", {})}
     machine = [(name.replace("_", " "), str(value)) for name, value in told.items()]
     if last:
-        machine.append(("learnt from", f"{last['bytes']:,} bytes in {last['seconds']:,.0f} seconds of training"))
+        machine.append(("learnt from", f"{last['bytes']:,} bytes in {in_seconds(last['seconds'])} seconds of training"))
     if ended and ended.get("memory"):
         machine.append(("most memory", f"{ended['memory'] / 2**20:,.0f} MiB"))
     counts = [
@@ -181,7 +181,7 @@ def _made_of(run: Run, events: Sequence[dict[str, Any]], of: str) -> list[Sectio
     ]
     picture = drawing(outline_of(run), unit)
     return [
-        Section(f"What it is{of}", "From the bytes below to the prediction above.", picture + table(counts)),
-        Section(f"Its recipe{of}", "", f"<pre>{escape(run.recipe_file.read_text(encoding='utf-8'))}</pre>"),
-        Section(f"The machine{of}", "", table(machine)),
+        Section("What it is", "From the bytes below to the prediction above.", picture + table(counts)),
+        Section("Its recipe", "", f"<pre>{escape(run.recipe_file.read_text(encoding='utf-8'))}</pre>"),
+        Section("The machine", "", table(machine)),
     ]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headcount.counted import counted
-from headcount.errors import RequestError
-from headcount.learn.run import Run
+from headcount.learn.run import Run, measured_alike, require_different
 from headcount.use.describe import describe, unit_of
 
 
@@ -19,10 +17,14 @@ class Row:
 
     run: str
     figure: dict[str, Any] | None
+    step: int
+    """The checkpoint's that was measured; what it had seen, and in how many seconds, belongs to it."""
+    last_step: int
     parameters: int
     bytes_seen: int
     seconds: float
     flops: int
+    """What the figure took for a byte, forward: windows that overlap compute a byte more than once."""
     memory: int | None
     """The most that was resident while it trained; unknown until it has ended."""
 
@@ -51,12 +53,11 @@ def compare(paths: Sequence[str]) -> list[Group]:
     """The runs in groups: the one with the most runs first, and runs without a figure last.
 
     Figures are comparable when the hash of the scored bytes, the denominator, whether the model adapts at test time
-    and whether the text can be restored from the tokens agree. A run's newest figure of each kind counts; a run stands
-    in the largest group it has a figure for.
+    and whether the text can be restored from the tokens agree. Of each kind a run's own figure counts, else its best as
+    the recipe measures; a run stands in the largest group it has a figure for.
     """
-    if len({Path(path).resolve() for path in paths}) < len(paths):
-        raise RequestError("a run is named twice")
-    figures = {path: _newest(Run.existing(path)) for path in paths}
+    require_different(paths)
+    figures = {path: _figures(Run.existing(path)) for path in paths}
     waiting = list(paths)
     groups: list[Group] = []
     while waiting:
@@ -65,51 +66,73 @@ def compare(paths: Sequence[str]) -> list[Group]:
             rows = tuple(_row(path, None) for path in waiting)
             groups.append(Group("nothing yet", "no figure was measured", rows))
             break
-        # The largest group; of equal ones the one on more bytes.
-        key = max(keys, key=lambda k: (sum(k in figures[p] for p in waiting), k[1], k))
+        # The largest group; of equal ones one whose text can be restored, then the one on more bytes.
+        key = max(keys, key=lambda k: (sum(k in figures[p] for p in waiting), k.exact, k.bytes, k))
         members = [path for path in waiting if key in figures[path]]
         rows = tuple(sorted((_row(path, figures[path][key]) for path in members), key=lambda row: row.value))
         first = groups[0].rows[0].figure if groups else None
-        differs = _difference(first, rows[0].figure) if first else ""
-        groups.append(Group(_measured_on(rows[0].figure), differs, rows))
+        groups.append(Group(*_told(figures[members[0]][key], first), rows))
         waiting = [path for path in waiting if path not in members]
     return groups
 
 
-Key = tuple[str, int, str, bool, bool]
+class Key(NamedTuple):
+    """What two figures must share to be ranked."""
+
+    sha256: str
+    bytes: int
+    unit: str
+    adapts: bool
+    exact: bool
 
 
-def _newest(run: Run) -> dict[Key, dict[str, Any]]:
-    """A run's newest figure of every comparable kind."""
-    return {
-        (f["corpus"]["sha256"], f["bytes"], f["unit"], f["protocol"].get("adapts", False), f["tokens"]["exact"]): f
-        for f in run.figures()
-        if "curve" not in f["protocol"]
-    }
+def _figures(run: Run) -> dict[Key, dict[str, Any]]:
+    """One figure of every comparable kind: what the run is worth, not what was measured last."""
+    own = run.own_figure()
+    # Evaluations during training are the recipe's way; before the first there is only the protocol's name.
+    usual = next((e for e in reversed(run.events()) if e["event"] == "evaluated"), own)
+    name = run.recipe.evaluate.protocol
+
+    def unlike_the_runs_own(figure: dict[str, Any]) -> tuple[bool, bool, float]:
+        as_usual = measured_alike(figure, usual) if usual else figure["protocol"]["name"] == name
+        return figure != own, not as_usual, figure["value"]
+
+    found: dict[Key, dict[str, Any]] = {}
+    for figure in sorted(run.figures(), key=unlike_the_runs_own):
+        if "curve" not in figure["protocol"]:
+            found.setdefault(_key(figure), figure)
+    return found
 
 
-def _measured_on(figure: dict[str, Any] | None) -> str:
-    if figure is None:
-        return "nothing yet"
-    corpus, lossy = figure["corpus"], "" if figure["tokens"]["exact"] else "; not lossless"
-    return (
-        f"{corpus['name']} {corpus['split']}, {counted(figure['bytes'], 'byte')}, sha256 {corpus['sha256'][:12]}{lossy}"
-    )
+def _key(figure: dict[str, Any]) -> Key:
+    adapts = figure["protocol"].get("adapts", False)
+    return Key(figure["corpus"]["sha256"], figure["bytes"], figure["unit"], adapts, figure["tokens"]["exact"])
 
 
-def _difference(one: dict[str, Any], other: dict[str, Any] | None) -> str:
-    assert other is not None
+def _told(figure: dict[str, Any], first: dict[str, Any] | None) -> tuple[str, str]:
+    """What a group was measured on, and in what it differs from the first; nothing is said in both."""
+    corpus, exact = figure["corpus"], figure["tokens"]["exact"]
+    bytes_ = counted(figure["bytes"], "byte")
+    measured_on = f"{corpus['name']} {corpus['split']}, {bytes_}, sha256 {corpus['sha256'][:12]}"
+    if not exact and (first is None or not first["tokens"]["exact"]):
+        measured_on += "; not lossless"
+    return measured_on, _difference(first, figure) if first else ""
+
+
+def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:
     parts = []
     if one["corpus"]["sha256"] != other["corpus"]["sha256"]:
-        parts.append(f"other bytes were scored ({_measured_on(other)})")
-    if one["bytes"] != other["bytes"]:
+        parts.append("other bytes were scored")
+    elif one["bytes"] != other["bytes"]:
         parts.append(f"divided by {counted(other['bytes'], 'byte')}, not {one['bytes']:,}")
-    if one["unit"] != other["unit"]:
-        parts.append(f"in {other['unit']}")
     if one["protocol"].get("adapts", False) != other["protocol"].get("adapts", False):
         parts.append("one adapts while it is measured, the other does not")
-    if one["tokens"]["exact"] != other["tokens"]["exact"]:
-        parts.append("from the tokens of one the text can be restored, from the other's not")
+    if one["tokens"]["exact"] and not other["tokens"]["exact"]:
+        parts.append("not lossless: the text cannot be restored from its tokens")
+    elif other["tokens"]["exact"] and not one["tokens"]["exact"]:
+        parts.append("lossless: the text can be restored from its tokens")
+    elif one["unit"] != other["unit"]:
+        parts.append(f"in {other['unit']}")
     return "; ".join(parts)
 
 
@@ -117,15 +140,29 @@ def _row(path: str, figure: dict[str, Any] | None) -> Row:
     run = Run(path)
     facts = describe(path)
     events = run.events()
-    last: dict[str, Any] = next((e for e in reversed(events) if e["event"] == "step"), {"bytes": 0, "seconds": 0.0})
-    per_byte = figure["tokens"]["scored"] / figure["bytes"] if figure else 1.0  # a model computes once a token
+    begun: dict[str, Any] = {"step": 0, "bytes": 0, "seconds": 0.0}
+    steps = [begun, *(e for e in events if e["event"] == "step")]
+    last = steps[-1]["step"]
+    step = figure["model"]["step"] if figure and figure["model"]["step"] is not None else last
+    at = next(e for e in reversed(steps) if e["step"] <= step)
     ended: dict[str, Any] = next((e for e in reversed(events) if e["event"] == "finished"), {})
     return Row(
         run=path,
         figure=figure,
+        step=step,
+        last_step=last,
         parameters=facts["parameters"]["in use"],
-        bytes_seen=last["bytes"],
-        seconds=last["seconds"],
-        flops=round(facts[f"flops_per_{unit_of(run.recipe)}"]["forward"] * per_byte),
+        bytes_seen=at["bytes"],
+        seconds=at["seconds"],
+        flops=round(facts[f"flops_per_{unit_of(run.recipe)}"]["forward"] * _computed(figure)),
         memory=ended.get("memory"),
     )
+
+
+def _computed(figure: dict[str, Any] | None) -> float:
+    """How often a model computes for a byte: once a token, and in windows that overlap window / stride times that."""
+    if figure is None:
+        return 1.0
+    protocol = figure["protocol"]
+    again = protocol["window"] / protocol["stride"] if protocol.get("stride") and protocol.get("window") else 1.0
+    return float(figure["tokens"]["scored"] / figure["bytes"] * again)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from headcount.counted import counted
 from headcount.errors import RequestError
+from headcount.learn.run import require_different
 from headcount.measure import probe
 from headcount.measure.context import at_context, bytes_fed, doubling, fixed_positions, nats_by_context, room
 from headcount.measure.protocols import require
@@ -114,8 +115,7 @@ def gather(paths: Sequence[str], asked: Asked, *, checkpoint: str | None = None,
     """Load the runs and find the bytes that they are measured on: the same for all, or it is refused."""
     if not paths:
         raise RequestError("name one or more runs")
-    if len(set(paths)) < len(paths):
-        raise RequestError("a run is named twice")
+    require_different(paths)
     if asked.limit is not None and asked.limit < 1:
         raise RequestError(f"--limit {asked.limit}: must be at least 1")
     models = tuple(load(path, checkpoint=checkpoint, device=device) for path in paths)

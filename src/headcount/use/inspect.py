@@ -35,11 +35,13 @@ class Head:
     """Where one head looks while it reads a text."""
 
     name: str
-    """Its layer and, where a layer has several, which of them it is; both from 1."""
+    """Its block and, where a block has several, which of them it is; both from 0, as blocks are in a recipe."""
     places: list[list[tuple[int, float]]]
     """For every byte that is predicted, the strongest (distance, weight); distance 0 is the row just written."""
     distances: npt.NDArray[np.float64]
     """Mean weight at every distance."""
+    even: npt.NDArray[np.float64]
+    """The same if every byte had spread its weight evenly over the rows that it saw."""
     copied: list[Span]
 
 
@@ -65,12 +67,12 @@ def heads(lm: LanguageModel, text: bytes) -> list[Head]:
 
 
 def _names(lm: LanguageModel) -> list[str]:
-    """Of all heads, in the order of `look_back`: layer by layer, the same number in each that has any."""
-    layers = [part.block or 0 for part in lm.model.outline() if part.looks_back is not None]
-    of_each = lm.model.heads // len(layers)
+    """Of all heads, in the order of `look_back`: block by block, the same number in each that has any."""
+    blocks = [part.block or 0 for part in lm.model.outline() if part.looks_back is not None]
+    of_each = lm.model.heads // len(blocks)
     if of_each == 1:
-        return [f"layer {layer + 1}" for layer in layers]
-    return [f"layer {layer + 1}, head {head + 1}" for layer in layers for head in range(of_each)]
+        return [f"block {block}" for block in blocks]
+    return [f"block {block}, head {head}" for block in blocks for head in range(of_each)]
 
 
 def _weights(lm: LanguageModel, text: bytes) -> list[list[npt.NDArray[np.float32]]]:
@@ -87,16 +89,18 @@ def _weights(lm: LanguageModel, text: bytes) -> list[list[npt.NDArray[np.float32
 
 def _head(name: str, text: bytes, pieces: list[npt.NDArray[np.float32]], kept: int) -> Head:
     places: list[list[tuple[int, float]]] = []
-    totals = np.zeros(max(piece.shape[1] for piece in pieces))
+    totals, even = np.zeros((2, max(piece.shape[1] for piece in pieces)))
     for piece in pieces:
         length, rows = piece.shape
         for t in range(length):
             by_distance = piece[t, : rows - length + t + 1][::-1]
             totals[: len(by_distance)] += by_distance
+            saw = int(by_distance.nonzero()[0][-1]) + 1  # beyond a window nothing weighs anything
+            even[:saw] += 1 / saw
             order = np.argsort(-by_distance, kind="stable")[:kept]
             places.append([(int(d), float(by_distance[d])) for d in order])
     seen = np.trim_zeros(totals / len(text), "b")
-    return Head(name, places, seen, _copied(text, places))
+    return Head(name, places, seen, even[: len(seen)] / len(text), _copied(text, places))
 
 
 def _copied(text: bytes, places: list[list[tuple[int, float]]]) -> list[Span]:
