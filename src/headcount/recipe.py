@@ -171,17 +171,22 @@ def check_table(cls: type[T], table: Mapping[str, Any], where: str) -> T:
     for key, value in table.items():
         if key not in hints:
             raise RequestError(f"unknown key '{where}.{key}': {nearest(key, hints)}")
-        # Strict: "3" is not 3 and true is not 1. TOML knows inf and nan; no key of ours does.
-        adapter = TypeAdapter(hints[key], config=ConfigDict(strict=True, allow_inf_nan=False))
-        try:
-            values[key] = adapter.validate_python(_tuples(value))
-        except ValidationError as error:
-            allowed = error.errors()[-1]["msg"].replace("Input should be", "must be").replace("tuple", "list")
-            raise RequestError(f"{where}.{key} = {value!r}: {allowed}") from None
+        values[key] = check_value(hints[key], value, f"{where}.{key}")
     try:
         return cls(**values)
     except ValueError as error:
         raise RequestError(f"[{where}] {error}") from None
+
+
+def check_value(hint: Any, value: Any, name: str) -> Any:
+    """A value as its annotation wants it; what is wrong with it is said of `name`."""
+    # Strict: "3" is not 3 and true is not 1. TOML knows inf and nan; no key of ours does.
+    adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+    try:
+        return adapter.validate_python(_tuples(value))
+    except ValidationError as error:
+        allowed = error.errors()[-1]["msg"].replace("Input should be", "must be").replace("tuple", "list")
+        raise RequestError(f"{name} = {value!r}: {allowed}") from None
 
 
 def _tuples(value: Any) -> Any:

@@ -57,6 +57,8 @@ BAD = [
     ["train", "my.txt", "--steps", "5", "--minutes", "1"],
     ["train", "my.txt", "--minutes", "-1"],
     ["train", "my.txt", "--minutes", "nan"],
+    ["train", "my.txt", "--minutes", "inf"],
+    ["report", "full", "full"],
     ["train", "my.txt", "--device", "tpu9"],
     ["train", "my.txt", "--from", "nowhere"],
     ["train", "my.txt", "--run", "my.txt"],
@@ -98,3 +100,26 @@ def test_bad_requests_are_one_sentence_and_create_nothing(arguments, tmp_path, m
     assert len(said.err.strip().splitlines()) <= 2
     names = sorted(os.fsencode(p.name) for p in tmp_path.rglob("*"))
     assert names == [b"bad\xff.txt", b"empty", b"full", b"my.txt", b"thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "my.txt", "--minutes", "inf"], "--minutes inf: must be a number above 0, and not without end"),
+        (["train", "my.txt", "--set", "evaluate.protocol=sliding-0"], "S is a whole number from 1 to"),
+        (["train", "my.txt", "--set", "evaluate.protocol=sliding"], "S is a whole number from 1 to"),
+        (["info", "odd"], "odd is not a run: its recipe.toml is not a file"),
+        (["report", "odd", "./odd/"], "odd is named twice, once as ./odd/"),
+        (["compare", "odd", "odd"], "odd is named twice"),
+        (["evaluate", "odd", "../{here}/odd", "--curve", "context"], "odd is named twice, once as ../{here}/odd"),
+    ],
+)
+def test_the_reason_is_the_right_one(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.txt").write_bytes(make_text(5_000))
+    (tmp_path / "odd" / "recipe.toml").mkdir(parents=True)
+    assert run([word.format(here=tmp_path.name) for word in arguments]) == 2
+    told = capsys.readouterr().err
+    assert said.format(here=tmp_path.name) in told and "did you mean" not in told
+    if said.endswith(("twice", "file", "end", "odd", "/")):  # and nothing more
+        assert told.endswith(said.format(here=tmp_path.name) + "\n")

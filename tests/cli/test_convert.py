@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 
@@ -33,6 +34,16 @@ def test_numbers_or_a_corpus_give_the_counts(capsys, tmp_path, monkeypatch):
     assert json.loads(capsys.readouterr().out)["values"]["perplexity-per-word"] is None
 
 
+def test_large_numbers_and_a_single_word_are_readable(capsys):
+    counts = ["--bytes", "300", "--words", "5", "--lines", "1", "--characters", "300"]
+    assert run(["convert", "1", "bits-per-byte", *counts]) == 0
+    said = capsys.readouterr().out
+    assert "+1.1518e+18" in said and re.search(r"\d{9}", said) is None
+    assert run(["convert", "1", "bits-per-byte", "--bytes", "9", "--words", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "1 word\n" in said and "1 words" not in said
+
+
 def test_a_run_converts_its_figure_by_the_counts_of_the_text_it_was_measured_on(tmp_path, tiny_recipe, capsys):
     assert run(["train", str(tiny_recipe), "--run", str(tmp_path / "run")]) == 0
     held_out = make_text(20_000)[18_000:19_000]
@@ -54,7 +65,7 @@ def test_a_run_converts_its_figure_by_the_counts_of_the_text_it_was_measured_on(
         said.startswith(f"{figure.split()[0]} bits per byte · merity2019 · text test, 992 bytes")
         and "1,000 bytes" in said
     )
-    assert "8 bytes were not scored; they count as if" in said and "per-token" not in said
+    assert "Not scored: 8 bytes, counted as if" in said and "per-token" not in said
 
 
 def test_figures_without_counts_and_those_that_are_not_lossless(tmp_path, tiny_recipe, capsys):
@@ -63,7 +74,8 @@ def test_figures_without_counts_and_those_that_are_not_lossless(tmp_path, tiny_r
     capsys.readouterr()
     assert run(["convert", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
-    assert "cannot be restored from its tokens" in said and "per-word" not in said and "perplexity-per-token" in said
+    assert "cannot be restored from its tokens" in said and "per-word" not in said
+    assert "\nbits-per-byte, not lossless " in said and "\nperplexity-per-token, not lossless " in said
     file = tmp_path / "run" / "figures.jsonl"
     old = json.loads(file.read_text())
     del old["corpus"]["counts"]

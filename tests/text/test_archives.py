@@ -92,7 +92,7 @@ def test_zst_where_it_cannot_names_the_extra(tmp_path, monkeypatch):
     for module in ("compression.zstd", "backports.zstd"):
         monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / "my.zst").write_bytes(b"x")
-    with pytest.raises(RequestError, match=r"headcount\[zstd\]"):
+    with pytest.raises(RequestError, match=r"pip install backports\.zstd"):
         read(tmp_path / "my.zst")
 
 

@@ -39,3 +39,10 @@ def test_what_a_killed_maker_left_is_removed_and_what_others_write_is_not():
     with making("thing") as kept:
         assert kept == cache_folder() / "thing"
     assert [p.name for p in cache_folder().glob(".tmp-*")] == [".tmp-1-other"]
+
+
+def test_locks_lie_in_one_place():
+    for name in ("thing", "other"):
+        with making(name) as kept:
+            kept.write_text(name)
+    assert sorted(p.name for p in cache_folder().iterdir() if not p.name.startswith(".locks")) == ["other", "thing"]

@@ -41,6 +41,16 @@ def test_learning_does_not_depend_on_where_the_text_is_read_apart(monkeypatch):
         assert Characters.learn(content, None).beyond == whole.beyond
 
 
+def test_a_character_of_four_bytes_is_never_cut():
+    content, tokens = "😀é😀東😀x😀😀".encode(), Characters([ord(c) for c in "😀é東"])
+    whole, begins = tokens.encode(content).tolist(), {len("😀é😀東😀x😀😀"[:i].encode()) for i in range(9)}
+    assert len(whole) == 8
+    for place in range(4, len(content)):
+        cut = tokens.cut(as_text(content), 0, place)
+        assert cut in begins and place - 4 < cut <= place
+        assert [*tokens.encode(content[:cut]), *tokens.encode(content[cut:])] == whole
+
+
 def test_the_27_symbols_of_text8():
     tokens = Text8Characters()
     assert tokens.vocabulary == 27 and tokens.spellings[tokens.start] == b" "

@@ -43,6 +43,17 @@ def test_prepared_tokens_are_those_of_the_whole(kind, small):
     assert len(kept_files()) == (kind != "bytes")
 
 
+@pytest.mark.parametrize("kind", ["legacy-txl", "wordpieces"])
+def test_what_other_rules_prepared_is_not_used(kind, small, monkeypatch):
+    tokens = tokens_of(kind)
+    encode(as_text(LONG), tokens)
+    assert len(kept_files()) == 1
+    monkeypatch.setattr(type(tokens), "rules", 2)
+    monkeypatch.setattr(encoding, "_prepare", lambda *_: pytest.fail("prepared anew"))
+    with pytest.raises(pytest.fail.Exception, match="prepared anew"):
+        encode(as_text(LONG), tokens)
+
+
 @pytest.mark.parametrize("kind", LEARNT)
 def test_workers_give_what_this_process_gives(kind, small):
     tokens = tokens_of(kind)

@@ -45,6 +45,19 @@ def test_what_is_learnt_is_learnt_once(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", LEARNT)
+def test_what_other_rules_learnt_is_not_used(kind, monkeypatch):
+    table, cls = TokensTable(kind=kind, vocabulary=300), kinds.LEARNT[kind]
+    first = kinds.find(table, as_text(SAMPLE))
+    assert "rules" not in first.learnt()  # the hashes of runs that are there stay as they are
+    monkeypatch.setattr(cls, "rules", 2)
+    again = kinds.find(table, as_text(SAMPLE))
+    assert len(kept_files()) == 2 and again.learnt()["rules"] == 2 and again.sha256 != first.sha256
+    assert kinds.read(again.learnt()).sha256 == again.sha256
+    with pytest.raises(RequestError, match=f"{kind} were learnt by rules 1, and this headcount has 2"):
+        kinds.read({key: value for key, value in again.learnt().items() if key != "rules"})
+
+
+@pytest.mark.parametrize("kind", LEARNT)
 def test_damage_of_what_is_kept_is_made_good(kind):
     table = TokensTable(kind=kind, vocabulary=300)
     right = kinds.find(table, as_text(SAMPLE))
@@ -75,6 +88,9 @@ def test_damage_of_what_is_kept_is_made_good(kind):
         {"kind": "wordpieces"},
         {"kind": "wordpieces", "merges": [[97, 5_000]]},
         {"kind": "wordpieces", "merges": [[97]]},
+        {"kind": "wordpieces", "merges": [[-1, 1]]},
+        {"kind": "wordpieces", "merges": [[1, -1]]},
+        {"kind": "wordpieces", "merges": [[97, 256]]},
         {"kind": "wordpieces", "merges": [["a", "b"]]},
         {"kind": "wordpieces", "merges": 5},
         [],

@@ -43,6 +43,19 @@ def test_where_an_article_goes_depends_on_its_title_alone(packed, tmp_path):
     assert 1_740 < shares.count("train") < 1_860 and 60 < shares.count("valid") < 140
 
 
+@pytest.mark.parametrize(
+    ("title", "split"),
+    [  # the nearest of 200,000 on both sides of 0.90 and of 0.95
+        ("Article 74522", "train"),
+        ("Article 91809", "valid"),
+        ("Article 38004", "valid"),
+        ("Article 908", "test"),
+    ],
+)
+def test_the_borders_of_the_parts(title, split):
+    assert wikipedia.split_of(title) == split
+
+
 def test_the_manifest_counts_and_knows_the_dump(packed):
     file = wikipedia.build(packed)
     manifest = prepared.read_manifest(file)
@@ -111,7 +124,8 @@ def test_which_one_is_meant(packed, tmp_path):
     file = wikipedia.build(packed)
     assert open_corpus(CorpusTable(name="wikipedia")).file == file and wikipedia.is_ready()
     wikipedia.build(packed, "text")
-    with pytest.raises(RequestError, match="there are several"):
+    several = r"several: .*--from\): .*-markup-.*\(markup of wiki\.xml\.bz2\); .*-text-.*\(text of wiki\.xml\.bz2\)"
+    with pytest.raises(RequestError, match=several):
         open_corpus(CorpusTable(name="wikipedia"))
     with pytest.raises(RequestError, match="name one dump"):
         wikipedia.find(["a", "b"])

@@ -47,6 +47,12 @@ def test_what_is_not_restored_says_so(text, why):
     assert not piece.exact, why
 
 
+def test_the_letters_of_the_end_of_a_line_do_not_end_one():
+    learnt = Words.learn(as_text(PLAIN), None)
+    ids = learnt.encode(b"the <eos> cat\n").tolist()
+    assert [learnt.words[i] for i in ids] == [b"the", UNKNOWN, b"cat", EOS]
+
+
 def test_an_unknown_of_the_text_itself_is_a_word():
     learnt = Words.learn(as_text(SPACED), None)
     assert learnt.encode_piece(b" the <unk> cat \n").exact and not learnt.encode_piece(b" the bird cat \n").exact

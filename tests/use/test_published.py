@@ -156,8 +156,18 @@ def test_a_run_stands_for_a_row_by_its_model_and_corpus(tmp_path, capsys):
     assert "damaged is left out" in sentence
     (text8,) = [e.runs for g in table("text8", [str(tmp_path)]).groups for e in g.entries if e.row.name == "T12"]
     assert text8[0].figure is None
-    assert run(["table", "enwik8", "--runs", str(same)]) == 0
+    assert run(["table", "enwik8", "--runs", str(tmp_path / "narrow"), str(same)]) == 0
     assert "1.4000 bits per byte (merity2019, test, 1,000 bytes, tokens bytes, step 7 of 9)" in flat(capsys)
+
+
+def test_what_is_said_above_a_table_is_of_its_corpus(capsys):
+    said = {}
+    for corpus in published.corpora():
+        assert run(["table", corpus]) == 0
+        said[corpus] = flat(capsys)
+    assert "drop newlines" in said["enwik8"] and "1.33 on enwik8" in said["enwik8"]
+    assert "newlines" not in said["text8"] and "on enwik8" not in said["text8"]
+    assert "newlines" not in said["wikitext-103"] and "bits per byte" not in said["wikitext-103"].split("==")[1]
 
 
 def flat(capsys) -> str:

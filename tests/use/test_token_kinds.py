@@ -129,6 +129,7 @@ def test_damaged_or_missing_tokens_are_exit_3_and_a_sentence(kind, trained, tmp_
         '{"kind": "words", "words": [3]}',
         file.read_text()[:40],
         json.dumps(other),
+        '{"kind": "wordpieces", "merges": [[-1, 1]]}',
         "\udcff",
     ):
         file.write_bytes(damage.encode(errors="surrogateescape"))

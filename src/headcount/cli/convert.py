@@ -78,23 +78,25 @@ def _put_figure(path: str, split: str | None, json: bool) -> None:
     corpus = figure["corpus"]
     of = f"{corpus['name']} {corpus['split']}, {figure['bytes']:,} bytes, sha256 {corpus['sha256'][:12]}"
     print(f"{figure['value']:.4f} {figure['unit']} · {figure['protocol']['name']} · {of}\n")
-    print("\n".join([_table(result), *minded]))
+    print("\n".join([_table(result, lossless=figure["tokens"]["exact"]), *minded]))
 
 
-def _table(result: Converted) -> str:
+def _table(result: Converted, *, lossless: bool = True) -> str:
     from headcount.cli.pages import aligned
+    from headcount.counted import counted
     from headcount.measure.convert import UNITS
 
     rows = [["unit", "value", "divided by"]]
     for unit, value in result.values.items():
         divides_by = UNITS[unit].divides_by
-        what = divides_by.replace("words_and_ends", "words and <eos>")
-        rows.append([unit, _shown(value), f"{getattr(result.counts, divides_by):,} {what}"])
+        number = getattr(result.counts, divides_by)
+        what = f"{number:,} words and <eos>" if divides_by == "words_and_ends" else counted(number, divides_by[:-1])
+        rows.append([unit if lossless else f"{unit}, not lossless", _shown(value), what])
     said = [aligned(rows, left=(0, 2)), f"\n{result.bits:,.1f} bits in all, on the same bytes in every unit."]
     if result.conditions:
         broken = [["if …", "unit", "instead of", "it reads", "difference", ""]]
         for c in result.conditions:
-            size = [_shown(c.value), _shown(c.broken), f"{c.difference:+.4f}", f"{c.per_cent:+.2f} %"]
+            size = [_shown(c.value), _shown(c.broken), _shown(c.difference, "+"), f"{_shown(c.per_cent, '+', 2)} %"]
             broken.append([c.name, c.unit, *size])
         said.append("What is usually broken, and by how much:\n\n" + aligned(broken, left=(0, 1)))
     return "\n".join(said)
@@ -107,7 +109,7 @@ def _plain(result: Converted) -> dict[str, Any]:
     return {**asdict(result), "values": values, "conditions": slips}
 
 
-def _shown(value: float) -> str:
+def _shown(value: float, sign: str = "", digits: int = 4) -> str:
     if math.isinf(value):
         return "beyond 1e308"
-    return f"{value:.4f}" if value < 1e6 else f"{value:.4e}"
+    return f"{value:{sign}.{digits}{'f' if abs(value) < 1e6 else 'e'}}"

@@ -29,7 +29,9 @@ def table(
     corpus: Annotated[str, Parameter(help="enwik8, text8 or wikitext-103")],
     /,
     *,
-    runs: Annotated[list[str] | None, Parameter(help="runs, or folders of runs; runs/ by default")] = None,
+    runs: Annotated[
+        list[str] | None, Parameter(consume_multiple=True, help="runs, or folders of runs; runs/ by default")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Every row that three papers print on a corpus, and beside it the run of ours that stands for it.

@@ -110,7 +110,7 @@ def _decompressor(kind: str) -> Callable[[], Any]:
         with contextlib.suppress(ImportError):
             found: Callable[[], Any] = importlib.import_module(module).ZstdDecompressor
             return found
-    raise RequestError("unpacking .zst needs Python 3.14, or: pip install headcount[zstd]")
+    raise RequestError("unpacking .zst needs Python 3.14, or: pip install backports.zstd")
 
 
 def _streams(file: BinaryIO, new: Callable[[], Any], seen: Callable[[int], None]) -> Iterator[bytes]:

@@ -11,6 +11,8 @@ from headcount import durable
 from headcount.errors import RequestError
 from headcount.text.progress import say
 
+LOCKS = ".locks"
+
 
 def cache_folder() -> Path:
     """The folder of prepared corpora: `HEADCOUNT_CACHE`, or the system's own place for caches."""
@@ -28,12 +30,15 @@ def cache_folder() -> Path:
 def making(name: str) -> Iterator[Path]:
     """Hold the right to make or fetch what is called `name`; gives its path in the cache.
 
-    The system's lock ends with its holder, so nobody waits for a process that was killed.
+    The system's lock ends with its holder, so nobody waits for a process that was killed. Its file stays, in a folder
+    of its own: who removed it could take it from another who waits for it.
     """
     import filelock
 
     kept = cache_folder() / name
-    lock = filelock.FileLock(kept.with_name(f".lock-{name}"))
+    locks = kept.with_name(LOCKS)
+    locks.mkdir(exist_ok=True)
+    lock = filelock.FileLock(locks / name)
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:

@@ -78,7 +78,7 @@ class Characters(Tokens):
 
     def learnt(self) -> Mapping[str, Any]:
         """The code points."""
-        return {"kind": self.kind, "beyond": list(self.beyond)}
+        return {**self.named(), "beyond": list(self.beyond)}
 
 
 class Text8Characters(Tokens):

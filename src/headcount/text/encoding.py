@@ -75,7 +75,7 @@ def encode(text: Text, tokens: Tokens) -> Encoded:
     if len(text) < KEPT_FROM:
         piece = tokens.encode_piece(text.tobytes())
         return Encoded(text, tokens, piece.ids, piece.spans, piece.exact)
-    learnt = tokens.sha256 or f"{tokens.kind} {tokens.vocabulary}"
+    learnt = f"{tokens.sha256 or tokens.vocabulary} {tokens.kind} rules {tokens.rules}"
     key = hashlib.sha256(f"{mapped.sha256(text)} {learnt}".encode()).hexdigest()[:32]
     with making(f"tokens-{key}.bin") as file:
         about = _whole(file) or _prepare(file, text, tokens)

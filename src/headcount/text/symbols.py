@@ -4,7 +4,7 @@ can be restored from them; what it learns from a corpus (its symbols) is plain d
     bytes        the 256 bytes; nothing to learn, nothing unknown
     characters   code points, with the byte values for everything else; or the 27 symbols of text8
     words        what white space separates, a symbol for the end of a line, one for what is unknown
-    wordpieces   byte pairs merged by frequency (needs the extra `headcount[wordpieces]`)
+    wordpieces   byte pairs merged by frequency (needs the package tokenizers)
     legacy-txl   bytes without newlines: the stream that Transformer-XL's figures on enwik8 are about
 
 A figure counts the nats of all tokens over the bytes of the text, so that kinds can be compared.
@@ -46,6 +46,8 @@ class Tokens(ABC):
     kind: ClassVar[str]
     lossless: ClassVar[bool]
     """Whether every text whatever can be restored; else it depends on the text."""
+    rules: ClassVar[int] = 1
+    """Raised whenever the same symbols give other tokens of the same text: what older rules prepared is not used."""
     start: int
     """The symbol that every stream begins after, so that its first token has a probability too."""
 
@@ -96,9 +98,16 @@ class Tokens(ABC):
     def sha256(self) -> str | None:
         """Of what was learnt."""
         learnt = self.learnt()
-        if learnt is None:
-            return None
-        return hashlib.sha256(json.dumps(learnt, sort_keys=True).encode()).hexdigest()
+        return None if learnt is None else hash_of(learnt)
+
+    def named(self) -> dict[str, Any]:
+        """How what was learnt begins: the kind, and its rules. The first ones are not written: they had no number."""
+        return {"kind": self.kind, **({"rules": self.rules} if self.rules > 1 else {})}
+
+
+def hash_of(learnt: Any) -> str:
+    """The hash of what a kind learnt, as it is kept: before anything is made of it."""
+    return hashlib.sha256(json.dumps(learnt, sort_keys=True).encode()).hexdigest()
 
 
 class Bytes(Tokens):

@@ -14,11 +14,11 @@ from headcount.text.cache import making
 from headcount.text.characters import Characters, Text8Characters
 from headcount.text.mapped import Text, sha256
 from headcount.text.progress import say
-from headcount.text.symbols import Bytes, LegacyTxl, Tokens
+from headcount.text.symbols import Bytes, LegacyTxl, Tokens, hash_of
 from headcount.text.wordpieces import DEFAULT_VOCABULARY, Wordpieces
 from headcount.text.words import Words
 
-__all__ = ["Bytes", "Tokens", "described", "expected_vocabulary", "find", "fixed", "read", "table_of"]
+__all__ = ["Bytes", "Tokens", "described", "expected_vocabulary", "find", "fixed", "hash_of", "read", "table_of"]
 
 LEARNT: Mapping[str, type[Characters | Words | Wordpieces]] = {
     "characters": Characters,
@@ -51,7 +51,7 @@ def find(table: TokensTable, text: Text) -> Tokens:
         return same
     kind = LEARNT[table.kind]
     most = f"-{table.vocabulary}" if table.vocabulary else ""
-    with making(f"tokens-{table.kind}{most}-{sha256(text)[:24]}.json") as kept:
+    with making(f"tokens-{table.kind}{most}-{sha256(text)[:24]}-rules{kind.rules}.json") as kept:
         if (known := _kept(kept)) is not None:
             return known
         if len(text) >= SAID_FROM:
@@ -65,8 +65,7 @@ def _kept(file: Path) -> Tokens | None:
     """What was learnt before, if it is there and whole."""
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
-        tokens = read(kept["learnt"])
-        return tokens if tokens.sha256 == kept["sha256"] else None
+        return read(kept["learnt"]) if hash_of(kept["learnt"]) == kept["sha256"] else None
     except (OSError, ValueError, KeyError, TypeError, DataError):
         return None
 
@@ -89,6 +88,7 @@ def read(learnt: Mapping[str, Any]) -> Tokens:
             return Bytes() if learnt["kind"] == "bytes" else LegacyTxl()
         if learnt.get("alphabet") == "text8":
             return Text8Characters()
+        _require_rules(learnt)
         if learnt["kind"] == "characters":
             return Characters(learnt["beyond"])
         if learnt["kind"] == "words":
@@ -100,3 +100,13 @@ def read(learnt: Mapping[str, Any]) -> Tokens:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise DataError(f"the tokens are damaged: {error!r}") from error
     raise DataError(f"the tokens are damaged: there is no kind {learnt['kind']!r}")
+
+
+def _require_rules(learnt: Mapping[str, Any]) -> None:
+    """Refuse symbols that another version would read a text with otherwise: the model learnt other tokens."""
+    kind = LEARNT.get(learnt["kind"])
+    if kind is not None and learnt.get("rules", 1) != kind.rules:
+        raise RequestError(
+            f"these {kind.kind} were learnt by rules {learnt.get('rules', 1)}, and this headcount has {kind.rules}: "
+            "use the version that the model was trained with"
+        )

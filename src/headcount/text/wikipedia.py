@@ -92,8 +92,16 @@ def find(paths: Sequence[str]) -> Path:
     if len(there) == 1:
         return there[0]
     if there:
-        raise RequestError(f"there are several: say which with corpus.path: {', '.join(map(str, there))}")
+        named = "; ".join(f"{path} ({_made_of(path)})" for path in there)
+        raise RequestError(f"there are several: say which with corpus.path (headcount corpus: --from): {named}")
     raise RequestError("no dump was prepared yet: headcount corpus wikipedia --dump FILE.xml.bz2")
+
+
+def _made_of(path: Path) -> str:
+    """The dump's file and the form of a prepared one."""
+    manifest = prepared.read_manifest(path) or {}
+    dump = manifest.get("dump", {})
+    return f"{manifest.get('form', 'unknown form')} of {dump.get('file') or str(dump.get('sha256'))[:12]}"
 
 
 def build(dump: Path, form: str = "markup") -> Path:
@@ -105,7 +113,8 @@ def build(dump: Path, form: str = "markup") -> Path:
             work = kept.with_name(f".{kept.name}.part")
             try:
                 state = _Build(dump, form, work).run()
-                _write(kept, work, state, {"form": form, "dump": {"sha256": identity, "bytes": dump.stat().st_size}})
+                of = {"file": dump.name, "sha256": identity, "bytes": dump.stat().st_size}
+                _write(kept, work, state, {"form": form, "dump": of})
             except (RequestError, DataError):  # these bytes will never give a corpus: there is nothing to go on with
                 shutil.rmtree(work)
                 raise

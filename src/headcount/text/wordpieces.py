@@ -50,6 +50,8 @@ class Wordpieces(Tokens):
         self.merges = tuple((int(left), int(right)) for left, right in merges)
         listed, known = list(SINGLE), set(SINGLE)
         for left, right in self.merges:
+            if not (0 <= left < len(listed) and 0 <= right < len(listed)):
+                raise ValueError(f"the merge {[left, right]} is of symbols that are not there yet")
             merged = listed[left] + listed[right]
             if merged not in known:
                 known.add(merged)
@@ -95,7 +97,7 @@ class Wordpieces(Tokens):
 
     def learnt(self) -> Mapping[str, Any]:
         """The merges; spellings follow from them."""
-        return {"kind": self.kind, "merges": [list(pair) for pair in self.merges]}
+        return {**self.named(), "merges": [list(pair) for pair in self.merges]}
 
 
 def _as_characters(text: bytes) -> str:
@@ -172,5 +174,5 @@ def _library() -> Any:
         import tokenizers.pre_tokenizers
         import tokenizers.trainers
     except ImportError:
-        raise RequestError("wordpieces need the package tokenizers: pip install 'headcount[wordpieces]'") from None
+        raise RequestError("wordpieces need the package tokenizers: pip install tokenizers") from None
     return tokenizers

@@ -113,7 +113,7 @@ class Words(Tokens):
 
     def learnt(self) -> Mapping[str, Any]:
         """The words and their layout."""
-        return {"kind": self.kind, "layout": self.layout, "words": [to_text(word) for word in self.words]}
+        return {**self.named(), "layout": self.layout, "words": [to_text(word) for word in self.words]}
 
     @classmethod
     def of(cls, learnt: Mapping[str, Any]) -> Words:

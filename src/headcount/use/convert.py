@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from headcount.counted import counted
 from headcount.errors import RequestError
 from headcount.learn.run import Run
 from headcount.measure.convert import Converted, Counts, convert, count
@@ -57,7 +58,7 @@ def convert_figure(figure: Mapping[str, Any]) -> tuple[Converted, list[str]]:
     else:
         counts = Counts(**kept, tokens=None if left_out else tokens["scored"])
         if left_out:
-            minded.append(f"{left_out:,} bytes were not scored; they count as if they had cost as much as the others.")
+            minded.append(f"Not scored: {counted(left_out, 'byte')}, counted as if it had cost as much as the others.")
     return convert(figure["value"], "bits-per-byte", counts), minded
 
 

@@ -138,7 +138,7 @@ def table(corpus: str, folders: Sequence[str] | None = None) -> Table:
     chosen = [row for row in rows() if row.corpus == corpus]
     entries = [Entry(row, _counted(row), tuple(_standing(row, found))) for row in chosen]
     groups = tuple(
-        Group(way, facts["about"], facts["differs"], members)
+        Group(way, facts["about"], _on(corpus, facts["differs"]), members)
         for way, facts in _data()["ways"].items()
         if (members := tuple(entry for entry in entries if entry.row.way == way))
     )
@@ -148,10 +148,7 @@ def table(corpus: str, folders: Sequence[str] | None = None) -> Table:
 def _row(data: Mapping[str, Any], table: Mapping[str, Any], printed: Mapping[str, Any]) -> Row:
     """What is printed, what is known of the system on this corpus, and all notes together."""
     keys = dict(printed)
-    system = {
-        key: value.get(table["corpus"]) if isinstance(value, Mapping) else value
-        for key, value in data["systems"][keys.pop("system")].items()
-    }
+    system = {key: _on(table["corpus"], value) for key, value in data["systems"][keys.pop("system")].items()}
     paper = data["papers"][table["paper"]]
     notes = (keys.pop("note", None), system.pop("note", None))
     known = {**system, **keys, "caveat": paper.get("caveat")}
@@ -163,6 +160,11 @@ def _row(data: Mapping[str, Any], table: Mapping[str, Any], printed: Mapping[str
         "notes": [note for note in notes if note],
     }
     return check_table(Row, fields, "row")
+
+
+def _on(corpus: str, value: Any) -> Any:
+    """What is said of a corpus, where corpora differ."""
+    return value.get(corpus) if isinstance(value, Mapping) else value
 
 
 def _counted(row: Row) -> Counted | None:
