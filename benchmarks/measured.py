@@ -21,7 +21,9 @@ from headcount.layers.products import fast_products
 from headcount.learn.device import machine
 from headcount.learn.device import peak_memory as resident_peak
 from headcount.learn.malloc import keep_freed_memory
+from headcount.learn.optimisers import build
 from headcount.models.contract import Model
+from headcount.tables import AdamWTable
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 WARM, REPEATS = 6, 12
@@ -35,7 +37,7 @@ Row = tuple[str, str, str, str]
 
 def training(model: Model, streams: int, segment: int) -> Step:
     """One training step of a model of ours, with carried state."""
-    optimiser = torch.optim.AdamW(model.train().parameters(), lr=1e-3, fused=True)
+    optimiser = build(AdamWTable(), model.train())
     tokens = torch.randint(0, 256, (streams, segment + model.lookahead))
     carried = {"state": model.start(streams)}
 

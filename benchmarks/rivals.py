@@ -15,8 +15,10 @@ from benchmarks.published_xl import PublishedTransformerXL
 from headcount.exchange.legacy import load_transformer_xl
 from headcount.layers.products import fast_products
 from headcount.learn.malloc import keep_freed_memory
+from headcount.learn.optimisers import build
 from headcount.models.char_transformer import CharTransformer, CharTransformerConfig
 from headcount.models.transformer_xl import TransformerXL, TransformerXLConfig
+from headcount.tables import AdamWTable
 
 XL = {"width": 256, "layers": 4, "heads": 4, "inner": 1024, "window": 1024, "window_rule": "memory"}
 XL_STREAMS, XL_SEGMENT = 16, 256
@@ -33,7 +35,7 @@ def xl(dropout: float, recompute: str) -> Step:
 def xl_twin(dropout: float) -> Step:
     """The published way."""
     model = PublishedTransformerXL(TransformerXLConfig(**XL, dropout=dropout)).train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    optimiser = build(AdamWTable(), model)
     tokens, carried = torch.randint(0, 256, (XL_SEGMENT + 1, XL_STREAMS)), {"memories": None}
 
     def step() -> None:
@@ -89,7 +91,7 @@ class TorchLayers(nn.Module):
 def torch_layers(config: CharTransformerConfig) -> Step:
     """One training step of them, with the same library for products as ours."""
     model = TorchLayers(config).train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    optimiser = build(AdamWTable(), model)
     tokens = torch.randint(0, 256, (DEEP_STREAMS, config.context + 1))
 
     def step() -> None:

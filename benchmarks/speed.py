@@ -25,8 +25,10 @@ from benchmarks.published import PublishedShaRnn, detach
 from headcount.exchange.legacy import load_sha_rnn
 from headcount.layers.products import fast_products
 from headcount.learn.malloc import keep_freed_memory
+from headcount.learn.optimisers import build
 from headcount.models.contract import Model
 from headcount.models.sha_rnn import ShaRnn, ShaRnnConfig
+from headcount.tables import AdamWTable
 
 SMALL = {"width": 256, "blocks": 4, "attention": (2,), "window": 1024, "window_rule": "segment"}
 STREAMS, SEGMENT = 16, 256
@@ -40,7 +42,7 @@ def our_training(dropout: float, recompute: str = "nothing") -> Step:
 def twin_training(dropout: float) -> Step:
     """One training step of the twin."""
     model = PublishedShaRnn(ShaRnnConfig(**SMALL, dropout=dropout)).train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    optimiser = build(AdamWTable(), model)
     tokens, carried = torch.randint(0, 256, (SEGMENT + 1, STREAMS)), {"state": None}
 
     def step() -> None:

@@ -1,6 +1,6 @@
 """What learns fastest in minutes: trials of the desk recipe on enwik8, every one a row of docs/results/tuning.md.
 
-    python -m benchmarks.tune enwik8.gz [--only NAME …]
+    python -m benchmarks.tune enwik8.gz [--model KIND] [--only NAME …]
     python -m benchmarks.tune --runs DIR …
 
 All trials have the same seed, the same training stream, the same validation bytes, and the same budget of *work*: the
@@ -252,13 +252,15 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, nargs="*", help="finished runs of the desk recipe to add")
     parser.add_argument("--note", default="", help="about these runs, where their recipes do not tell")
     parser.add_argument("--only", nargs="*", help="trials by name")
-    parser.add_argument("--budget", type=int, help="only trials of so many base steps")
+    parser.add_argument("--model", nargs="*", choices=list(BASES), help="only trials of these models")
+    parser.add_argument("--budget", type=int, nargs="*", help="only trials of so many base steps")
     arguments = parser.parse_args()
     keep_freed_memory()  # as the command does: page faults cost one architecture more than another
     if arguments.runs:
         add_whole_runs(arguments.runs, arguments.note)
     if arguments.corpus:
-        run_trials(arguments.corpus, arguments.only, arguments.budget)
+        asked = {"name": arguments.only, "model": arguments.model, "budget": arguments.budget}
+        run_trials(arguments.corpus, {key: values for key, values in asked.items() if values})
     write_table(records())
 
 
@@ -271,15 +273,11 @@ def add_whole_runs(paths: list[Path], note: str) -> None:
     WHOLE.write_text("".join(json.dumps(r) + "\n" for r in kept.values()))
 
 
-def run_trials(corpus: str, only: list[str] | None, budget: int | None) -> None:
-    """Those that have no record yet, one after the other."""
+def run_trials(corpus: str, asked: dict[str, list[Any]]) -> None:
+    """Those that are asked for and have no record yet, one after the other."""
     for trial in TRIALS:
         done = {(r["trial"], r["budget"]) for r in records() if r["head"] == "open"}
-        if (
-            (trial.name, trial.budget) in done
-            or (only and trial.name not in only)
-            or budget not in (None, trial.budget)
-        ):
+        if (trial.name, trial.budget) in done or any(getattr(trial, key) not in asked[key] for key in asked):
             continue
         found = json.dumps(run(trial, corpus))
         with RECORDS.open("a") as lines:  # two processes of one thread each may run side by side

@@ -114,3 +114,9 @@ def test_the_python_example_runs(small_world):
 def test_make_has_the_targets():
     makefile = Path("Makefile").read_text()
     assert makefile.index("demo:") < makefile.index("test:") and "headcount demo" in makefile
+
+
+def test_nobody_is_sent_to_a_package_that_is_not_ours():
+    """The name is not registered: extras are named by the package they bring."""
+    pages = [Path("README.md"), *Path("docs").glob("*.md"), *Path("src").rglob("*.py")]
+    assert not [page for page in pages if re.search(r"pip install\s+['\"]?headcount", page.read_text())]

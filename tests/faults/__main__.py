@@ -30,7 +30,7 @@ ROWS = (
     ("5", "a disk that is full", damage.full_disks, 50),
     ("6", "a file of a checkpoint cut short", damage.truncations, 1_000),
     ("7", "one flipped bit in a checkpoint", damage.flips, 2_000),
-    ("8", "files missing, swapped, empty, extra", damage.missing_extra_swapped, 20),
+    ("8", "files missing, swapped, empty, extra, cut, flipped: resume falls back", damage.missing_extra_swapped, 30),
     ("9", "hostile files where a model is expected", damage.hostile, 30),
     ("10", "pickles of other repositories; unpickling calls seen by an audit hook", damage.foreign, 10),
     ("11", "a loss or a gradient that is not finite", damage.not_finite, 100),

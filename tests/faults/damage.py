@@ -94,10 +94,11 @@ def flips(folder: Path, recipe: Path, count: int) -> Outcome:
 
 
 def missing_extra_swapped(folder: Path, recipe: Path, count: int) -> Outcome:
-    """Row 8: files that are missing, extra, or another step's; resume falls back and the run is the same."""
+    """Row 8: files that are missing, extra, damaged or another step's; resume falls back and the run is the same."""
     whole, outcome = whole_run(folder, recipe), Outcome()
     names = [file.name for file in sorted((whole / "checkpoints" / "00000012").iterdir())]
-    cases = [(kind, name) for kind in ("missing", "swapped", "empty", "extra") for name in names][:count]
+    kinds = ("missing", "swapped", "empty", "extra", "cut", "flipped")
+    cases = [(kind, name) for kind in kinds for name in names][:count]
     for kind, name in cases:
         run = folder / "changed"
         shutil.copytree(whole, run)
@@ -108,6 +109,11 @@ def missing_extra_swapped(folder: Path, recipe: Path, count: int) -> Outcome:
             shutil.copy(older / name, newest / name)
         elif kind == "empty":
             (newest / name).write_bytes(b"")
+        elif kind == "cut":
+            (newest / name).write_bytes((newest / name).read_bytes()[:-1])
+        elif kind == "flipped":
+            content = (newest / name).read_bytes()
+            (newest / name).write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
         else:
             (newest / f"{name}.old").write_bytes(b"x")
         with outcome.one(f"{kind} {name}"):
