@@ -27,6 +27,7 @@ def recl(
     In bytes, on the hardest tenth, the harder half and all of the positions. It depends on which runs are compared.
     """
     from headcount.cli.pages import aligned
+    from headcount.show.contexts import length_rows
     from headcount.use.context import RESTARTS, Asked, effective_lengths, gather
     from headcount.use.train import say
 
@@ -36,11 +37,6 @@ def recl(
         print(jsons.dumps(found.to_dict()))
         return
     print(f"{found.about}\n")
-    heading = ["run", *(f"r = {share:g}" for share in found.by_share)]
-    rows = [
-        [run, *(f"{'≥ ' * one[number].open}{one[number].context:,}" for one in found.by_share.values())]
-        for number, run in enumerate(found.runs)
-    ]
-    print(aligned([heading, *rows]))
+    print(aligned(length_rows(found)))
     for run, end in found.restart.items():
         print(f"\n{run} {RESTARTS}: {end:,}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headcount.show.page import Section, escape, page, table
 from headcount.show.plots import Line, Mark, line_chart
-from headcount.use.context import Curve, Curves
+from headcount.use.context import Curve, Curves, Lengths
 
 
 def columns(curves: Curves) -> list[str]:
@@ -24,8 +24,24 @@ def marks(curves: Curves) -> list[str]:
     return [f"{curve.run} {curves.mark_means}: {curve.mark:,}" for curve in curves.curves if curve.mark is not None]
 
 
+def length_rows(found: Lengths) -> list[list[str]]:
+    """Effective lengths, a column for every share of the positions, their names first; one that was cut off is open."""
+    return [
+        ["run", *(f"r = {share:g}" for share in found.by_share)],
+        *(
+            [run, *(f"{'≥ ' * one[number].open}{one[number].context:,}" for one in found.by_share.values())]
+            for number, run in enumerate(found.runs)
+        ),
+    ]
+
+
 def curves_page(curves: Curves) -> str:
     """One plot of all runs, and its numbers."""
+    return page(f"Headcount: {curves.unit} by {curves.along}", sections(curves))
+
+
+def sections(curves: Curves) -> list[Section]:
+    """The plot, with what its marks mean, and the numbers."""
     lines = [
         Line(curve.run, list(zip(curves.places, curve.values, strict=True)), colour, marked=True)
         for colour, curve in enumerate(curves.curves)
@@ -38,14 +54,10 @@ def curves_page(curves: Curves) -> str:
     plot = line_chart(lines, f"{curves.along} in bytes", curves.unit, doubling=True, marks=drawn)
     noted = "".join(f"<p>{escape(sentence)}.</p>" for sentence in marks(curves))
     numbers = table(rows(curves), columns(curves), range(len(curves.curves) + 1))
-    title = f"Headcount: {curves.unit} by {curves.along}"
-    return page(
-        title,
-        [
-            Section(f"By {curves.along}", f"{escape(curves.about)}.", plot + noted),
-            Section("The numbers", _errors(curves), numbers),
-        ],
-    )
+    return [
+        Section(f"By {curves.along}", f"{escape(curves.about)}.", plot + noted),
+        Section(f"The numbers by {curves.along}", _errors(curves), numbers),
+    ]
 
 
 def _cell(curve: Curve, number: int) -> str:
