@@ -289,6 +289,16 @@ CHAR_NEXT: dict[str, tuple[str, ...]] = {
     "norms after, no auxiliary losses, lr 1.5e-3": (*PLAIN, "model.norm=post", "optimiser.lr=0.0015"),
     "beta2 0.95, warm-up 2 %": ("optimiser.betas=[0.9, 0.95]", "schedule.warmup=0.02"),
 }
+XL_LONGER = {
+    "as it is": (),
+    "window 128": XL_NEXT["window 128"],
+    "layers 2, window 128, width 160": XL_NEXT["layers 2, window 128, width 160"],
+}
+CHAR_NEXT_LONGER = {
+    "context 32": CHAR_NEXT["context 32"],
+    "lr 3e-3": CHAR_NEXT["lr 3e-3"],
+    "layers 2, inner 1,024, lr 3e-3": (*CHAR_NEXT["layers 2, inner 1,024"], "optimiser.lr=0.003"),
+}
 CHAR_LONGER = ("context 64, width 128, lr 4e-3", "context 128, width 128, lr 4e-3")
 TRIALS = (
     Trial("base"),
@@ -344,5 +354,10 @@ TRIALS = (
     *(Trial(f"xl, desk: {name}", (*XL_DESK, *settings), model=XL) for name, settings in XL_NEXT.items()),
     *(Trial(f"char: {name}", settings, model=CHAR) for name, settings in CHAR_TRIALS.items()),
     *(Trial(f"char, desk: {name}", (*CHAR_DESK, *settings), model=CHAR) for name, settings in CHAR_NEXT.items()),
+    *(Trial(f"xl, desk: {name}", (*XL_DESK, *own), budget=8_000, model=XL) for name, own in XL_LONGER.items()),
     *(Trial(f"char: {name}", CHAR_TRIALS[name], budget=8_000, model=CHAR) for name in CHAR_LONGER),
+    *(
+        Trial(f"char, desk: {name}", (*CHAR_DESK, *own), budget=8_000, model=CHAR)
+        for name, own in CHAR_NEXT_LONGER.items()
+    ),
 )
