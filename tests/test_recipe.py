@@ -45,6 +45,17 @@ def test_overrides_replace_what_could_not_stand_beside_them():
     assert from_dict(tables, ["schedule.warmup_steps=4"]).schedule.warmup is None
 
 
+def test_another_kind_keeps_what_was_asked_for_in_any_order_and_what_is_not_its_own():
+    tables = {"batches": {"streams": 4, "segment": 32}, "model": {"kind": "sha-rnn", "boom": 2}}
+    for override in (["batches.kind=windows", "batches.segment=16"], ["batches.segment=16", "batches.kind=windows"]):
+        batches = from_dict(tables, override).batches
+        assert (batches.kind, batches.streams, batches.segment) == ("windows", 4, 16)
+    model = from_dict(tables, ["model.width=8", "model.kind=transformer-xl"]).model
+    assert model == {"kind": "transformer-xl", "width": 8}
+    words = {"tokens": {"kind": "words", "vocabulary": 50}}
+    assert from_dict(words, ["tokens.kind=bytes"]).tokens.vocabulary is None
+
+
 def test_another_corpus_does_not_keep_the_place_parts_and_hash_of_the_first():
     tables = {"corpus": {"name": "enwik8", "path": "enwik8.gz", "split": [0.8, 0.1, 0.1], "sha256": "0" * 64}}
     for overrides in (["corpus.path=w.bz2", "corpus.name=wikipedia"], ["corpus.name=wikipedia", "corpus.path=w.bz2"]):

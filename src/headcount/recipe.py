@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
@@ -102,7 +103,7 @@ def read(path: Path, overrides: Sequence[str] = ()) -> Recipe:
 def from_dict(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -> Recipe:
     """A recipe from nested data: checked, and refused with one sentence that names the key."""
     tables = {name: dict(table) if isinstance(table, Mapping) else table for name, table in tables.items()}
-    for override in sorted(overrides, key=lambda one: not one.startswith("corpus.name")):  # what it drops comes first
+    for override in sorted(overrides, key=lambda one: _NAMES_THE_REST.match(one) is None):
         _apply_override(tables, override)
     seed = tables.pop("seed", 1)
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
@@ -137,6 +138,10 @@ _RIVALS = {
 """An override of one replaces the other, which could not stand beside it."""
 
 
+_NAMES_THE_REST = re.compile(r"\s*(corpus\.name|\w+\.kind)\s*=")
+"""Overrides that come first, because they drop what belonged to another kind or corpus: never what was asked for."""
+
+
 def _apply_override(tables: dict[str, Any], override: str) -> None:
     """`a.b=c`: c is read as TOML and, where that fails, as a plain string."""
     key, equals, text = override.partition("=")
@@ -154,8 +159,8 @@ def _apply_override(tables: dict[str, Any], override: str) -> None:
     table = tables.setdefault(section, {})
     if not isinstance(table, dict):
         raise RequestError(f"--set {override}: {section!r} is not a table")
-    if name == "kind" and table.get("kind") != value:  # keys that the new kind does not know mean nothing to it
-        classes = _TABLES_BY_KIND.get(section, ("", {}))[1]
+    if name == "kind" and table.get("kind") != value and section in (*_TABLES_BY_KIND, "model", "tokens"):
+        classes = _TABLES_BY_KIND.get(section, ("", {}))[1]  # keys that the new kind does not know mean nothing to it
         known = typing.get_type_hints(classes[value]) if isinstance(value, str) and value in classes else {}
         tables[section] = table = {key: kept for key, kept in table.items() if key in known}
     if key.strip() == "corpus.name" and table.get("name", "stdlib") != value:

@@ -88,7 +88,8 @@ def test_one_position_has_no_error_and_one_context_still_has_a_page(runs, tmp_pa
 def test_the_curve_by_window(runs, tmp_path, capsys):
     assert run(["evaluate", *runs, "--curve", "window", "--most", "512", "--limit", "300"]) == 0
     printed = capsys.readouterr().out
-    assert f"{runs[0]} has this window of its own: 256" in printed and "carried on text valid, 300 bytes" in printed
+    assert f"{runs[0]} has this window of its own: 256" in printed and "; on text valid, 300 bytes" in printed
+    assert "by window · carried: 1 stream, segments of 512, state carried; on" in printed
     page = (tmp_path / "window.html").read_text()
     assert_self_contained(page)
     assert page.count("<polyline") == 2 and page.count('class="mark') == 2
@@ -100,10 +101,22 @@ def test_the_curve_by_window(runs, tmp_path, capsys):
     assert found["places"] == [1, 2, 3] and found["runs"][0]["figures"][2]["protocol"]["window"] == 3
 
 
+def test_the_curve_by_window_says_how_each_run_was_measured_and_where_one_begins_anew(
+    trained, restarting, runs, capsys
+):
+    text = ["--text", str(trained / "my.txt"), "--limit", "100"]
+    curve = ["evaluate", runs[0], restarting, "--curve", "window", "--most", "16", *text]
+    assert run([*curve, "--protocol", "carried", "--segment", "7"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{runs[0]} by carried: 1 stream, segments of 7, state carried; {restarting} by " in printed
+    assert "state carried, restarts after 8; on my.txt" in printed
+    assert f"{restarting} has this window of its own: 8" in printed
+
+
 def test_windows_shorter_than_the_stride_are_refused_with_a_way_out(restarting, runs, tmp_path, capsys):
     curve = ["evaluate", restarting, "--curve", "window", "--most", "8", "--limit", "100"]
     assert run(curve) == 2
-    assert "sliding-4: a window of 1 is shorter than the stride" in (said := capsys.readouterr().err)
+    assert f"{restarting}: protocol sliding-4: a window of 1 is shorter" in (said := capsys.readouterr().err)
     assert "--protocol carried" in said and not list(tmp_path.iterdir())
     assert run([*curve, "--protocol", "carried", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["places"] == [1, 2, 4, 8]

@@ -111,7 +111,7 @@ def test_causality(variant):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("segment", [1, 6])
+@pytest.mark.parametrize("segment", [1, 5, 6])
 def test_the_receptive_field_is_as_far_as_a_prediction_reaches(variant, segment):
     model = build(variant, torch.float64)
     field, period = model.spec(segment).receptive_field, math.lcm(segment, model.restarts_after or 1)

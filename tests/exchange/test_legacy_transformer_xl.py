@@ -30,6 +30,7 @@ PLAIN = {
 CONFIGS = {
     "plain": PLAIN,
     "no clamp, not the same length": {**PLAIN, "clamp_len": -1, "same_length": False},
+    "clamp 1": {**PLAIN, "clamp_len": 1},
     "pre-norm": {**PLAIN, "pre_lnorm": True},
     "another epsilon": {**PLAIN, "layer_norm_epsilon": 0.1},
     "no memory": {**PLAIN, "mem_len": 0, "same_length": False},

@@ -70,6 +70,9 @@ def test_who_copies_gains_and_who_does_not_does_not():
 def test_a_model_that_begins_anew_copies_within_its_window_only():
     gains = copying(Copier(reach=1_000, restarts_after=100), TEXT, (32, 64, 128), trials=4).gain
     assert (gains[:2] > 5).all() and not gains[2].any()
+    whole, lacking = copying(Copier(reach=1_000, restarts_after=100), TEXT, (91, 92), trials=4).gain
+    assert (whole > 5).all()  # the first word is the first thing of the 100 bytes before the last letter
+    assert np.allclose(lacking, whole * 6 / 7)  # here its first letter is not among them: one letter has no cue
 
 
 def test_nothing_but_the_first_word_differs():
@@ -86,6 +89,8 @@ def test_nothing_but_the_first_word_differs():
         assert bytes(planted[0, : LEAD - 1].tolist()) in TEXT.tobytes()
         assert (plant(TEXT, distance, 20, seed=0)[0] == planted).all()
         assert (plant(TEXT, distance, 20, seed=1)[0] != planted).any()
+    near, far = (plant(TEXT, distance, 20, seed=0)[0][:, LEAD : LEAD + LETTERS] for distance in (16, 100))
+    assert (near != far).any(axis=1).all()  # other words for another distance
 
 
 def test_rows_at_once_do_not_matter(monkeypatch):

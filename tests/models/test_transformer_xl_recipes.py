@@ -31,6 +31,10 @@ PRINTED = {  # vocabulary, parameters, heads, valid, test
     "wikitext103_standard": (267_735, "151M", None, 23.1, 24.0),
     "wikitext103_large": (267_735, "257M; as released, with u and v per layer, 285,205,322", None, 17.7, 18.3),
 }
+TRAINED_HERE = {  # the stream without newlines has fewer symbols than the 256 that a byte may have
+    "enwik8_12l": {"vocabulary": 256, "parameters": 41_055_436 + 52 * 513},
+    "enwik8_24l": {"vocabulary": 256, "parameters": 277_231_820 + 52 * 1025},
+}
 WORDS = {"cutoffs": [20_000, 40_000, 200_000]}
 VOCABULARY = {
     "wikitext103_standard": {**WORDS, "division": 1},
@@ -80,6 +84,7 @@ def test_what_is_counted_stands_beside_what_was_printed(name):
     assert facts["parameters"] == {"in training": parameters, "in use": parameters}
     assert (facts["heads"], facts["receptive_field"]) == (heads, reach)
     printed = facts["published"]
+    assert facts.get("trained_here") == TRAINED_HERE.get(name)
     keys = ("vocabulary", "parameters", "heads", "valid", "test")
     assert tuple(printed.get(key) for key in keys) == PRINTED[name]
     segment, window, clamp = RECIPES[name][2]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,6 +107,11 @@ def settle(recipe: Recipe, say: Say, *, minutes: bool = False, tokens: Tokens | 
     longest = shadow.longest_segment()
     if longest is not None and recipe.batches.segment > longest:
         raise RequestError(f"batches.segment = {recipe.batches.segment}: must be at most {longest}, the model.window")
+    if recipe.batches.kind == "windows" and recipe.batches.segment > (shadow.restarts_after or math.inf):
+        raise RequestError(
+            f"batches.segment = {recipe.batches.segment}: the model begins anew after {shadow.restarts_after}, which "
+            "is the longest window"
+        )
     if minutes:
         return plan
     try:

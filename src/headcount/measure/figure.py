@@ -67,12 +67,7 @@ class Figure:
 
     def __str__(self) -> str:
         """One line: the value never without its protocol."""
-        protocol, corpus, model = self.protocol, self.corpus, self.model
-        streams = "1 stream" if protocol["streams"] == 1 else f"{protocol['streams']} cold streams"
-        window = f", window {protocol['window']:,} ({protocol['window_rule']})" if protocol["window"] else ""
-        for name in ("clamp", "stride", "restarts_after"):
-            window += f", {name.replace('_', ' ')} {protocol[name]:,}" if protocol.get(name) else ""
-        left_out = f", {counted(protocol['not_scored'], 'byte')} not scored" if protocol["not_scored"] else ""
+        corpus, model = self.corpus, self.model
         scored, kind = self.tokens["scored"], self.tokens["kind"]
         read = ""
         if kind != "bytes":
@@ -81,8 +76,20 @@ class Figure:
             read += "" if self.tokens["exact"] else "; the text cannot be restored from them"
         step = "" if model["step"] is None else f" step {model['step']:,}"
         return (
-            f"{self.value:.4f} {self.unit} · {protocol['name']}: {streams}, segments of {protocol['segment']:,}, "
-            f"state {protocol['state']}{window}{left_out} · {corpus['name']} {corpus['split']}, "
+            f"{self.value:.4f} {self.unit} · {in_words(self.protocol)} · {corpus['name']} {corpus['split']}, "
             f"{counted(self.bytes, 'byte')}, sha256 {corpus['sha256'][:12]}{read} · {model['kind']}{step}, "
             f"weights {model['sha256'][:12]}"
         )
+
+
+def in_words(protocol: Mapping[str, Any], *, with_window: bool = True) -> str:
+    """How a figure was measured, for a person; without the window, and what it decides, where several are compared."""
+    said = f"{protocol['name']}: " + ("1 stream" if protocol["streams"] == 1 else f"{protocol['streams']} cold streams")
+    if with_window or protocol["state"] == "carried":  # windows that are recomputed are fed whole
+        said += f", segments of {protocol['segment']:,}"
+    said += f", state {protocol['state']}"
+    if protocol["window"] and with_window:
+        said += f", window {protocol['window']:,} ({protocol['window_rule']})"
+    for name in ("clamp", "stride", "restarts_after"):
+        said += f", {name.replace('_', ' ')} {protocol[name]:,}" if protocol.get(name) else ""
+    return said + (f", {counted(protocol['not_scored'], 'byte')} not scored" if protocol["not_scored"] else "")

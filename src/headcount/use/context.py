@@ -21,6 +21,7 @@ from headcount.errors import RequestError
 from headcount.learn.run import require_different
 from headcount.measure import probe
 from headcount.measure.context import at_context, bytes_fed, doubling, fixed_positions, nats_by_context, room
+from headcount.measure.figure import in_words
 from headcount.measure.protocols import require
 from headcount.measure.recl import SHARES, Length, Walk, held, lengths
 from headcount.use.load import LanguageModel, load
@@ -161,7 +162,10 @@ def by_window(
     asked, curves = group.asked, []
     for lm in group.models:
         for window in windows:  # what cannot be measured is refused before anything is
-            require(lm.model, len(group.text), lm.how({**how, "window": window}), split=group.corpus["split"])
+            try:
+                require(lm.model, len(group.text), lm.how({**how, "window": window}), split=group.corpus["split"])
+            except RequestError as error:
+                raise RequestError(f"{lm.path}: {error}") from None
     for lm in group.models:
         figures = []
         for window in windows:
@@ -173,13 +177,20 @@ def by_window(
                 run=str(lm.path),
                 model=lm.describe(),
                 values=tuple(figure.value for figure in figures),
-                mark=getattr(lm.model.config, "window", None),
+                mark=lm.model.restarts_after or getattr(lm.model.config, "window", None),
                 arrays={"figures": [figure.to_dict() for figure in figures]},
             )
         )
-    protocols = ", ".join(sorted({figure["protocol"]["name"] for c in curves for figure in c.arrays["figures"]}))
-    about = f"{protocols} on {group.measured_on}; the same weights with other windows"
+    about = f"{_measured_by(curves)}; on {group.measured_on}; the same weights with other windows"
     return Curves("window", "bits per byte", about, windows, "has this window of its own", group.corpus, tuple(curves))
+
+
+def _measured_by(curves: Sequence[Curve]) -> str:
+    """The protocol of the figures of a curve by window, run by run where they differ."""
+    by_run = {curve.run: in_words(curve.arrays["figures"][-1]["protocol"], with_window=False) for curve in curves}
+    if len(set(by_run.values())) == 1:
+        return next(iter(by_run.values()))
+    return "; ".join(f"{run} by {protocol}" for run, protocol in by_run.items())
 
 
 @dataclass(frozen=True)
@@ -263,8 +274,9 @@ def copying(
         arrays = {"with": _bits(found.with_first), "without": _bits(found.without)}
         curves.append(_curve(lm, found.gain, arrays))
     about = (
-        f"{trials:,} random words of {probe.LETTERS} letters for every distance, planted in {group.measured_on}; "
-        f"scored after the first {probe.CUE} letters of the second occurrence, with the first against without"
+        f"{counted(trials, 'random word')} of {probe.LETTERS} letters for every distance, planted in "
+        f"{group.measured_on}; scored after the first {probe.CUE} letters of the second occurrence, with the first "
+        "against without"
     )
     mark = "begins a new window after so many bytes"
     return Curves("distance", "bits per byte gained", about, distances, mark, group.corpus, tuple(curves))

@@ -10,7 +10,7 @@ from headcount.learn.run import Run
 from headcount.models import configure
 from headcount.models.contract import Part, undrawn
 from headcount.recipe import Recipe, read
-from headcount.text.tokens import expected_vocabulary
+from headcount.text.tokens import expected_vocabulary, fixed
 from headcount.use import pack, recipe_files
 
 
@@ -50,6 +50,10 @@ def _of_recipe(recipe: Recipe) -> dict[str, Any]:
     published = vars(recipe.published) if recipe.published else {}
     vocabulary = published.get("vocabulary") or expected_vocabulary(recipe.tokens)
     facts = _of_model(recipe.model, vocabulary, recipe.batches.segment, unit_of(recipe))
+    own = fixed(recipe.tokens)
+    if own is not None and own.vocabulary != vocabulary:
+        here = _of_model(recipe.model, own.vocabulary, recipe.batches.segment)
+        facts["trained_here"] = {"vocabulary": own.vocabulary, "parameters": here["parameters"]["in training"]}
     if recipe.published:
         facts["published"] = {key: value for key, value in published.items() if value is not None}
     return facts
