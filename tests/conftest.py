@@ -3,6 +3,7 @@
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that tests start
 
@@ -82,3 +83,21 @@ def tiny_recipe(tmp_path, text_file) -> Path:
     path = tmp_path / "tiny.toml"
     path.write_text(tiny_recipe_text(text_file))
     return path
+
+
+def a_figure(*, protocol: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """A line of figures.jsonl with all that one has, and `more`; `protocol` is added to what a protocol has."""
+    plain = {"name": "carried", "streams": 1, "segment": 512, "window": None, "window_rule": None, "state": "carried"}
+    return {
+        "value": 2.0,
+        "unit": "bits per byte",
+        "nats": 138.6,
+        "bytes": 100,
+        "protocol": {**plain, "cold_starts": 1, "not_scored": 0, **(protocol or {})},
+        "corpus": {"name": "my", "split": "valid", "sha256": "a" * 64},
+        "tokens": {"kind": "bytes", "vocabulary": 256, "scored": 100, "exact": True},
+        "model": {"kind": "sha-rnn", "parameters": 9, "step": 7, "sha256": "b" * 64},
+        "command": "headcount evaluate runs/my",
+        "date": "2026-11-18T00:00:00+00:00",
+        **more,
+    }

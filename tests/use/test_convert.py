@@ -7,20 +7,19 @@ import pytest
 
 from headcount.errors import RequestError
 from headcount.use.convert import convert_figure, counts_of, figure_of, perplexity_of
+from tests.conftest import a_figure
 
 
 def figure(*, split="valid", value=2.0, exact=True, left_out=0, counts=True, kind="bytes", bytes=100):
     kept = {"counts": {"bytes": 100 + left_out, "characters": 80, "words": 18, "lines": 2}} if counts else {}
-    return {
-        "value": value,
-        "unit": "bits per byte",
-        "nats": value * bytes * math.log(2),
-        "bytes": bytes,
-        "protocol": {"name": "carried", "not_scored": left_out},
-        "corpus": {"name": "my", "split": split, "sha256": "a" * 64, **kept},
-        "tokens": {"kind": kind, "scored": 50, "exact": exact},
-        "model": {"step": None},
-    }
+    return a_figure(
+        value=value,
+        nats=value * bytes * math.log(2),
+        bytes=bytes,
+        protocol={"not_scored": left_out},
+        corpus={"name": "my", "split": split, "sha256": "a" * 64, **kept},
+        tokens={"kind": kind, "scored": 50, "exact": exact},
+    )
 
 
 def test_counts_come_from_the_one_thing_that_is_named(tmp_path):

@@ -12,6 +12,7 @@ from headcount.models import MODELS
 from headcount.recipe import from_dict, read, to_toml
 from headcount.use import published, recipe_files
 from headcount.use.published import rows, table
+from tests.conftest import a_figure
 
 WAYS = {"carried", "sliding", "whole-file", "adapting", "unstated"}
 DATA = tomllib.loads((Path(published.__file__).parent / "published.toml").read_text())
@@ -79,17 +80,15 @@ def a_run(folder: Path, recipe: str, **changes: str) -> Path:
     return folder
 
 
-def figure(split: str, value: float, size: int = 1_000, corpus: str = "enwik8", **more) -> str:
-    made = {
-        "value": value,
-        "unit": "bits per byte",
-        "bytes": size,
-        "protocol": {"name": "merity2019"},
-        "corpus": {"name": corpus, "split": split, "sha256": "0" * 64},
-        "tokens": "bytes",
-        "model": {"step": 7},
+def figure(split: str, value: float, size: int = 1_000, corpus: str = "enwik8", protocol=None, **more) -> str:
+    made = a_figure(
+        value=value,
+        bytes=size,
+        protocol={"name": "merity2019", **(protocol or {})},
+        corpus={"name": corpus, "split": split, "sha256": "0" * 64},
+        tokens="bytes",  # as it was once written
         **more,
-    }
+    )
     return json.dumps(made) + "\n"
 
 
@@ -104,8 +103,10 @@ def test_points_of_a_curve_and_damaged_lines_are_no_figures_of_a_run(tmp_path, c
     assert run(["table", "enwik8", "--runs", str(same)]) == 0
     said = capsys.readouterr()
     assert "7.7700" not in said.out and "no figure yet" in said.out
-    assert f"{len(bad)} of the lines of figures.jsonl are no figures and left out" in said.err
+    passed_over = f"{len(bad)} damaged lines of {same / 'figures.jsonl'} passed over"
+    assert passed_over in said.err
     assert run(["compare", str(same)]) == 0
+    assert passed_over in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

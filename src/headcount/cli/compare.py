@@ -21,7 +21,7 @@ def compare(
 
     The page is compare.html; with --json there is one only if --output names it.
     """
-    from headcount.cli.pages import aligned, beside, put_beside, refuse_both
+    from headcount.cli.pages import aligned, beside, put_beside, refuse_both, say_damage
     from headcount.errors import RequestError
     from headcount.show.compared import COLUMNS, EXPLAINED, cells, compared_page, heading, told
     from headcount.use.compare import compare as grouped
@@ -30,6 +30,7 @@ def compare(
         raise RequestError("name the runs to compare")
     refuse_both(output, json)
     groups = grouped(runs)
+    say_damage(runs)
     if json:
         print(jsons.dumps([asdict(group) for group in groups]))
     else:

@@ -55,6 +55,16 @@ def refuse_both(page: Path | None, json: bool) -> None:
         raise RequestError("--json and a page on standard output contradict each other: name a file with --output")
 
 
+def say_damage(runs: Sequence[str]) -> None:
+    """What was passed over in these runs' logs and figures, on standard error."""
+    from headcount.learn.run import Run
+    from headcount.use.train import say
+
+    for run in runs:
+        for sentence in Run(run).damage():
+            say(sentence)
+
+
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
     """Columns under each other: some to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -15,11 +15,13 @@ def report(
     output: Output = None,
 ) -> None:
     """One self-contained HTML page: the figure, the curves, what was written, where the bits go, what it is made of."""
-    from headcount.cli.pages import put
+    from headcount.cli.pages import put, say_damage
     from headcount.errors import RequestError
     from headcount.show.report import report as page
 
     if not runs:
         raise RequestError("name one or more runs")
     file = output or (Path(runs[0]) / "report.html" if len(runs) == 1 else Path("report.html"))
-    put(page(runs), file)
+    content = page(runs)
+    say_damage(runs)
+    put(content, file)

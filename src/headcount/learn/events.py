@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headcount import durable
 
@@ -18,13 +18,17 @@ Event = Mapping[str, Any]
 Sink = Callable[[Event], None]
 WRITTEN_AGAIN = ("saved", "evaluated", "sampled")
 """On resume what was due at the checkpoint's own step is done again, and so are these lines."""
-NEEDED = {
-    "step": ("step", "bytes", "seconds", "bits_per_byte"),
-    "evaluated": ("step", "bits_per_byte"),
-    "sampled": ("step", "text"),
-    "saved": ("step",),
-    "finished": ("at", "seconds"),
-    "rescheduled": ("at", "steps"),
+Kinds = Mapping[str, type | tuple[type, ...]]
+"""What must be there, and of what kind."""
+NUMBER = (int, float)
+NEEDED: Mapping[str, Kinds] = {
+    "step": {"step": int, "bytes": int, "seconds": NUMBER, "bits_per_byte": NUMBER},
+    "evaluated": {"step": int, "bits_per_byte": NUMBER, "protocol": dict},
+    "sampled": {"step": int, "text": str},
+    "skipped": {"step": int},
+    "saved": {"step": int},
+    "finished": {"at": int, "seconds": NUMBER},
+    "rescheduled": {"at": int, "steps": int},
 }
 """What readers rely on; a line of such a kind that lacks it is damaged."""
 
@@ -68,23 +72,47 @@ def _mend(path: Path) -> None:
         os.truncate(path, content.rfind(b"\n") + 1)
 
 
+class Lines(NamedTuple):
+    """What a file of JSON lines holds."""
+
+    whole: list[dict[str, Any]]
+    damaged: int
+    """Lines that are something else; a last one without its end is only torn, and does not count."""
+
+
 def read(path: Path) -> list[dict[str, Any]]:
     """All events of a log; a torn last line is left out, and so is whatever else is no event."""
-    named = (line for line in lines(path) if isinstance(line.get("event"), str))
-    return [event for event in named if all(key in event for key in NEEDED.get(event["event"], ()))]
+    return lines(path, is_event).whole
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a file that are JSON objects."""
-    found = []
-    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
+def is_event(line: Mapping[str, Any]) -> bool:
+    """Whether a line has what its kind of event has."""
+    name = line.get("event")
+    return isinstance(name, str) and holds(line, NEEDED.get(name, {}))
+
+
+def holds(table: Mapping[str, Any], kinds: Kinds) -> bool:
+    """Whether all of it is there, and is what it should be."""
+    return all(key in table and isinstance(table[key], kind) for key, kind in kinds.items())
+
+
+def lines(path: Path, whole: Callable[[dict[str, Any]], bool]) -> Lines:
+    """The lines of a file that are JSON objects and what they should be, and how many are not."""
+    content = path.read_bytes() if path.exists() else b""
+    found, ended = [], content[: content.rfind(b"\n") + 1].splitlines()
+    for line in ended:
         try:
-            content = json.loads(line)
+            parsed = json.loads(line, parse_constant=_refuse)
         except ValueError:
             continue
-        if line.endswith(b"\n") and isinstance(content, dict):
-            found.append(content)
-    return found
+        if isinstance(parsed, dict) and whole(parsed):
+            found.append(parsed)
+    return Lines(found, len(ended) - len(found))
+
+
+def _refuse(constant: str) -> None:
+    """NaN and infinities are no JSON, and nothing of ours writes them."""
+    raise ValueError(constant)
 
 
 def cut(path: Path, step: int) -> None:

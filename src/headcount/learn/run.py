@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 from headcount import durable
 from headcount import recipe as recipes
+from headcount.counted import counted
 from headcount.errors import DataError, RequestError, nearest
 from headcount.learn import checkpoint, events, lock
 from headcount.measure.figure import Figure
@@ -165,11 +167,13 @@ class Run:
 
     def figures(self) -> list[dict[str, Any]]:
         """Every figure ever measured on this run."""
-        return [_as_now(figure) for figure in events.lines(self.figures_file) if _is_figure(figure)]
+        return [_as_now(figure) for figure in events.lines(self.figures_file, _is_figure).whole]
 
-    def damaged_figures(self) -> int:
-        """Whole lines among the figures that are none; they are left out everywhere."""
-        return sum(not _is_figure(figure) for figure in events.lines(self.figures_file))
+    def damage(self) -> list[str]:
+        """A sentence for each of the files of which lines are damaged; these are left out everywhere."""
+        files = ((self.metrics_file, events.is_event), (self.figures_file, _is_figure))
+        found = ((file, events.lines(file, whole).damaged) for file, whole in files)
+        return [f"{counted(number, 'damaged line')} of {file} passed over" for file, number in found if number]
 
 
 _HOW = ("name", "window", "clamp", "restarts_after")
@@ -191,22 +195,23 @@ def require_different(paths: Sequence[str | Path]) -> None:
         seen[place] = path
 
 
-_FIGURE: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
-    "": {"value": (int, float), "unit": str, "bytes": int, "tokens": (str, dict)},
-    "protocol": {"name": str},
+_FIGURE: Mapping[str, events.Kinds] = {
+    "protocol": {"name": str, "streams": int, "segment": int, "state": str, "not_scored": int},
     "corpus": {"name": str, "split": str, "sha256": str},
-    "model": {"step": (int, type(None))},
+    "model": {"kind": str, "sha256": str, "step": (int, type(None))},
+    "tokens": {"kind": str, "scored": int, "exact": bool},
 }
 """What all that read figures rely on."""
 
 
-def _is_figure(line: Mapping[str, Any]) -> bool:
+def _is_figure(line: dict[str, Any]) -> bool:
     """Whether a line is a figure: somebody may have edited the file, or another program written it."""
-    for table, keys in _FIGURE.items():
-        found = line.get(table) if table else line
-        if not isinstance(found, dict) or not all(isinstance(found.get(key, ()), kind) for key, kind in keys.items()):
-            return False
-    return isinstance(line["tokens"], str) or {"kind", "scored", "exact"} <= set(line["tokens"])
+    if set(line) != {field.name for field in dataclasses.fields(Figure)}:
+        return False
+    if not events.holds(line, {"value": events.NUMBER, "nats": events.NUMBER, "unit": str, "bytes": int}):
+        return False
+    now = _as_now(dict(line))
+    return all(isinstance(now[name], dict) and events.holds(now[name], kinds) for name, kinds in _FIGURE.items())
 
 
 def _as_now(figure: dict[str, Any]) -> dict[str, Any]:

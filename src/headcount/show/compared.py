@@ -21,6 +21,7 @@ COLUMNS = (
     "memory",
     "measured with",
 )
+UNKNOWN = "unknown"
 EXPLAINED = (
     "FLOPs per byte are what the figure took, forward: where windows are recomputed, window / stride times those of a "
     "single pass. Bytes and seconds are those of the step that was measured, memory is the most of the whole training."
@@ -33,11 +34,11 @@ def cells(row: Row) -> list[str]:
         row.run,
         f"{row.value:.4f}" if row.figure else "none",
         f"{row.parameters:,}",
-        f"{row.bytes_seen:,}",
-        in_seconds(row.seconds),
-        f"{row.speed:,.0f}",
+        UNKNOWN if row.bytes_seen is None else f"{row.bytes_seen:,}",
+        UNKNOWN if row.seconds is None else in_seconds(row.seconds),
+        UNKNOWN if row.speed is None else f"{row.speed:,.0f}",
         f"{row.flops / 1e6:,.2f} M",
-        f"{row.memory / 2**20:,.0f} MiB" if row.memory else "unknown",
+        f"{row.memory / 2**20:,.0f} MiB" if row.memory else UNKNOWN,
         _measured_with(row),
     ]
 

@@ -21,17 +21,18 @@ class Row:
     """The checkpoint's that was measured; what it had seen, and in how many seconds, belongs to it."""
     last_step: int
     parameters: int
-    bytes_seen: int
-    seconds: float
+    bytes_seen: int | None
+    """Unknown, as the seconds are, where the log has lost its lines."""
+    seconds: float | None
     flops: int
     """What the figure took for a byte, forward: windows that overlap compute a byte more than once."""
     memory: int | None
     """The most that was resident while it trained; unknown until it has ended."""
 
     @property
-    def speed(self) -> float:
+    def speed(self) -> float | None:
         """Bytes learnt from per second."""
-        return self.bytes_seen / self.seconds if self.seconds else 0.0
+        return self.bytes_seen / self.seconds if self.bytes_seen and self.seconds else None
 
     @property
     def value(self) -> float:
@@ -142,9 +143,11 @@ def _row(path: str, figure: dict[str, Any] | None) -> Row:
     events = run.events()
     begun: dict[str, Any] = {"step": 0, "bytes": 0, "seconds": 0.0}
     steps = [begun, *(e for e in events if e["event"] == "step")]
-    last = steps[-1]["step"]
-    step = figure["model"]["step"] if figure and figure["model"]["step"] is not None else last
-    at = next(e for e in reversed(steps) if e["step"] <= step)
+    measured = figure["model"]["step"] if figure and figure["model"]["step"] is not None else None
+    last = max(steps[-1]["step"], measured or 0)
+    step = last if measured is None else measured
+    logged = {0, *(e["step"] for e in events if e["event"] in ("step", "skipped"))}
+    at = next(e for e in reversed(steps) if e["step"] <= step) if step in logged else {}
     ended: dict[str, Any] = next((e for e in reversed(events) if e["event"] == "finished"), {})
     return Row(
         run=path,
@@ -152,8 +155,8 @@ def _row(path: str, figure: dict[str, Any] | None) -> Row:
         step=step,
         last_step=last,
         parameters=facts["parameters"]["in use"],
-        bytes_seen=at["bytes"],
-        seconds=at["seconds"],
+        bytes_seen=at.get("bytes"),
+        seconds=at.get("seconds"),
         flops=round(facts[f"flops_per_{unit_of(run.recipe)}"]["forward"] * _computed(figure)),
         memory=ended.get("memory"),
     )

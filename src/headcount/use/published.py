@@ -189,8 +189,7 @@ def _runs(folders: Iterable[str]) -> tuple[dict[str, Recipe], list[str]]:
             except HeadcountError as error:  # one old run must not hide all the others
                 left_out.append(f"{file.parent} is left out: {error}")
                 continue
-            if damaged := Run(file.parent).damaged_figures():
-                left_out.append(f"{file.parent}: {damaged} of the lines of figures.jsonl are no figures and left out")
+            left_out += Run(file.parent).damage()
     return found, left_out
 
 

@@ -82,6 +82,8 @@ def resume(path: str | Path, *, steps: int | None = None, device: str | None = N
     with Interruption() as interruption, run.held():
         chosen, tokens = devices.choose(device), run.tokens
         _sweep(run)
+        for sentence in run.damage():
+            say(sentence)
         saved, damaged = resuming.newest_good(run, say)
         log = MetricsLog(run.metrics_file)
         if saved is not None:
