@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headcount.claims.evidence import plus_minus
 from headcount.claims.segmentations import MOST_PATHS
-from headcount.claims.tokenisation_verdict import Run, first_letter, group, name_of, plus_minus
+from headcount.claims.tokenisation_verdict import Run, first_letter, group, name_of
 from headcount.counted import counted
 from headcount.measure.figure import Figure
 from headcount.show.page import Section, escape, table
