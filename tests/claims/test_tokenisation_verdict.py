@@ -294,6 +294,8 @@ def test_names(record):
     )
     record["runs"][1]["names"]["later"]["bits"] = 4.0
     assert "and the saving is largest for wordpieces 1k" in verdict(record)
+    few = changed(record, lambda run: run["names"]["first"].update(names=2))
+    assert "under wordpieces 1k and bytes; in how much they save, the kinds do not differ" in few
     assert "none saves beyond the error" in changed(record, lambda run: run["names"]["later"].update(bits=21.0))
     assert "No name comes back" in changed(record, lambda run: run["names"]["later"].update(bits=None))
 
