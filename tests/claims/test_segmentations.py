@@ -1,6 +1,7 @@
 """All segmentations of a word: the sum against brute force, the draws against the sum, bytes against the chain rule."""
 
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headcount.claims import segmentations
 from headcount.claims.branching import branches
 from headcount.claims.segmentations import KEPT, MOST_PATHS, Pieces, ending, exact, sampled, thinned, total
 from headcount.measure.spelled import score_bytes
@@ -72,6 +74,16 @@ def test_sweeps_give_the_same_within_their_error(wordpieces):
     assert all(0 < error < 0.1 for _, error in found)
     assert np.mean([abs(log - whole) <= 2 * error for log, error in found]) >= 0.85
     assert np.mean([math.exp(log - whole) for log, _ in found]) == pytest.approx(1, abs=0.01)
+
+
+def test_the_error_of_sweeps_is_that_of_their_mean(monkeypatch):
+    """The standard deviation of eight draws, not of all there are, over the root of their number, beside their mean."""
+    masses = [0.1, 0.4, 0.2, 0.2, 0.3, 0.1, 0.2, 0.5]
+    drawn = iter(map(math.log, masses))
+    monkeypatch.setattr(segmentations, "_sweep", lambda *_: next(drawn))
+    log, error = sampled(None, b"", None, None)
+    assert log == pytest.approx(math.log(statistics.mean(masses)))
+    assert error == pytest.approx(statistics.stdev(masses) / math.sqrt(8) / statistics.mean(masses))
 
 
 def test_what_is_thinned_weighs_as_much_as_before():

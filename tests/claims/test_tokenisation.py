@@ -130,8 +130,30 @@ def test_bits_by_place_are_those_of_the_letters(result, setting):
         for found in run["places"]:
             assert found["bits"] == pytest.approx(sums[found["place"]], rel=1e-6)
         share, size = first_letter(run)
+        assert run["beginning"]["excess"] == pytest.approx(share - size) and run["beginning"]["error"] > 0
+        assert run["beginning"]["blocks"] == run["against_bytes"]["blocks"] == len(held_out) // 512
         assert share == pytest.approx(sums[1] / sum(sums[i] for i in range(1, 11)), rel=1e-6)
         assert size == pytest.approx(counts[1] / sum(counts[i] for i in range(1, 11)))
+
+
+def test_the_error_of_first_letters_is_that_of_drawing_other_blocks(monkeypatch):
+    """The error by its formula, and the spread of the same number over texts of other blocks."""
+    draw = np.random.default_rng(0)
+    words = [b"the ", b"of ", b"which ", b"straightforward ", b"organisation\n"]
+    text = np.frombuffer(b"".join(words[i] for i in draw.integers(0, 5, 9_000)), dtype=np.uint8)[: 64 * 512]
+    bits = draw.gamma(0.5, 4.0, len(text)) * np.where(np.append(10, text[:-1]) <= 32, 1.3, 1.0)
+    bits *= np.repeat(draw.gamma(2.0, 0.5, 64), 512)  # some stretches are harder than others, which moves no share
+    found = tokenisation._beginning(text, bits)
+    assert found["blocks"] == 64 and found["excess"] > 0.01
+    blocks, many = np.arange(len(text)).reshape(64, 512), []
+    place = tokenisation.place_in_word(text)
+    for _ in range(2_000):
+        chosen = blocks[draw.integers(0, 64, 64)].ravel()
+        of, where = bits[chosen], place[chosen]
+        many.append(of[where == 1].sum() / of[where > 0].sum() - (where == 1).sum() / (where > 0).sum())
+    assert found["error"] == pytest.approx(np.std(many), rel=0.1)
+    numbers = np.frombuffer(b"12 34\n" * 200, dtype=np.uint8)
+    assert tokenisation._beginning(numbers, np.ones(1_200)) == {"excess": 0.0, "error": None, "blocks": 2}
 
 
 def test_canonical_segmentations_overstate_and_bytes_do_not(result):

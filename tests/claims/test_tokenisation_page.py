@@ -1,5 +1,7 @@
 """The page of the tokenisation claim: both budgets, all kinds, and sentences where there is nothing to show."""
 
+import re
+
 from headcount.claims.tokenisation_page import sections
 from headcount.show.page import page
 from tests.claims.test_tokenisation_verdict import record  # noqa: F401 (a fixture)
@@ -26,7 +28,39 @@ def test_parameters_are_shown_apart_and_what_is_left_out_is_said(record):  # noq
 
 def test_words_that_are_overstated_most_are_shown(record):  # noqa: F811
     body = by_title(record)["What a canonical segmentation overstates"].body
-    assert "<td>␣it</td><td>␣i t</td>" in body and body.count("␣it") == 1
+    assert (
+        "<td>␣it</td><td class=number>0.50</td><td class=number>9.00</td><td>␣i t</td>" in body
+        and body.count("␣it") == 1
+    )
+
+
+def columns_of(body):
+    heads = (re.findall(r"<th[^>]*>([^<]*)</th>", part) for part in body.split("<table")[1:])
+    return [head for head in heads if head]
+
+
+def test_what_a_table_is_about_comes_first(record):  # noqa: F811
+    """What stands further to the right is cut away on a narrow screen until somebody scrolls."""
+    found = by_title(record)
+    assert [columns[:2] for columns in columns_of(found["The password: with feedback and without"].body)] == [
+        ["tokens", "saved"]
+    ] * 2
+    rows, largest = columns_of(found["What a canonical segmentation overstates"].body)
+    assert rows[:3] == ["tokens", "overstated", "share"] and largest[:3] == ["tokens", "word", "overstated"]
+    body = found["What a canonical segmentation overstates"].body
+    assert "<td class=number>0.0500 ± 0.0050</td><td class=number>2.000%</td><td>bytes</td>" in body
+    assert "up to 8,192 tokens" in found["What a canonical segmentation overstates"].about
+
+
+def test_seconds_that_were_not_equal_are_said_where_their_numbers_are(record):  # noqa: F811
+    title = "Bits over equal bytes"
+    assert "Not equal" not in by_title(record)[title].body
+    record["runs"][2]["seconds"] = 20.0
+    said = "Not equal, and not judged: wordpieces 1k learnt for 20 seconds where bytes had 10."
+    assert (
+        f"<h3>At equal seconds</h3><p>{said}</p>" in by_title(record)[title].body
+        and by_title(record)[title].body.count("Not equal") == 1
+    )
 
 
 def test_one_budget_alone_has_one_heading(record):  # noqa: F811

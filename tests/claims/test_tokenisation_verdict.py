@@ -2,10 +2,9 @@
 
 import copy
 
-import numpy as np
 import pytest
 
-from headcount.claims.tokenisation_verdict import first_letter, group, standard_error, verdict
+from headcount.claims.tokenisation_verdict import first_letter, group, uneven, verdict
 
 
 def guessed():
@@ -54,7 +53,8 @@ def made(name, budget, *, apart=0.0, error=0.01):
         "bits_per_token": 2.0 + apart,
         "perplexity_per_token": 4.0 if kind == "bytes" else 100.0,
         "spread": 1.0,
-        "against_bytes": {"difference": apart, "error": error},
+        "against_bytes": {"difference": apart, "error": error, "blocks": 50},
+        "beginning": {"excess": 0.1, "error": 0.02, "blocks": 50},
         "places": [{"place": place, "count": 10, "bits": 10.0 * (4 - place)} for place in range(3)],
         **measured(kind),
     }
@@ -64,7 +64,7 @@ def measured(kind):
     """What was found of single words."""
     return {
         "overstated": {
-            "words": 5,
+            "words": 20,
             "sampled": 1,
             "canonical": 50.0,
             "overstated": 0.0 if kind == "bytes" else 1.0,
@@ -83,7 +83,7 @@ def measured(kind):
             "choice_error": 0.25,
         },
         "names": {
-            "first": {"names": 4, "bits": 20.0, "error": 1.0, "opening": 0.5},
+            "first": {"names": 8, "bits": 20.0, "error": 1.0, "opening": 0.5},
             "later": {"names": 9, "bits": 10.0, "error": 0.5, "opening": 0.7},
         },
     }
@@ -155,13 +155,33 @@ def test_learning_counts_beyond_its_error(record, apart, answer, evidence):
     assert ("what was learnt" in said) == (apart != 0)
 
 
-def test_unequal_seconds_are_said(record):
-    assert "learnt for" not in verdict(record)
+def test_few_blocks_of_text_prove_little(record):
+    """0.3 is three of its errors: of 50 blocks that is sure, of 2 it is not."""
+    record["runs"][1] = made("wordpieces 1k", "bytes", apart=0.3, error=0.1)
+    assert "worse by 0.300 ± 0.100" in verdict(record)
+    record["runs"][1]["against_bytes"]["blocks"] = 2
+    assert "no different beyond its error (+0.300 ± 0.100" in verdict(record)
+    assert "what was learnt" not in verdict(record)
+
+
+def test_what_had_other_seconds_is_not_judged_at_equal_seconds(record):
+    record["runs"][2] = made("wordpieces 1k", "seconds", apart=-0.3)
+    record["runs"].append(made("wordpieces 8k", "seconds", apart=-0.3))
+    both = "wordpieces 1k and wordpieces 8k better at equal seconds"
+    assert both in verdict(record) and "learnt for" not in verdict(record) and uneven(record["runs"]) == []
+    record["runs"][2]["seconds"] = 10.9
+    assert both in verdict(record)
     record["runs"][2]["seconds"] = 15.0
-    assert "wordpieces 1k learnt for 15 seconds where bytes had 10" in verdict(record)
-    for run, seconds in zip(record["runs"], (0.4, 0.4, 1.31), strict=True):
+    answer, *rest = verdict(record).split("\n\n")
+    assert "(against bytes: wordpieces 8k better at equal seconds)" in answer
+    assert "Not judged at equal seconds: wordpieces 1k learnt for 15 seconds where bytes had 10." in answer
+    (learning,) = [part for part in rest if part.startswith("Learning, at equal seconds")]
+    assert "wordpieces 8k better" in learning and "wordpieces 1k is left out, its seconds were not equal" in learning
+    for run, seconds in zip(record["runs"], (0.4, 0.4, 1.31, 0.2), strict=True):
         run["seconds"] = seconds
-    assert "wordpieces 1k learnt for 1.31 seconds where bytes had 0.4" in verdict(record)
+    answer = verdict(record).split("\n\n")[0]
+    assert "wordpieces 1k learnt for 1.31 seconds where bytes had 0.4; wordpieces 8k learnt for 0.2 seconds" in answer
+    assert "better at equal seconds" not in verdict(record)
 
 
 def test_what_is_left_out_is_said(record):
@@ -170,30 +190,52 @@ def test_what_is_left_out_is_said(record):
 
 def test_canonical_segmentations(record):
     assert "too much, not too little: 2.00% ± 0.20% (wordpieces 1k)" in verdict(record)
-    assert "next to nothing" in changed(record, lambda run: run["overstated"].update(share=0.0001))
+    little = {"share": 0.0001, "overstated": 0.005, "error": 0.001}
+    assert "next to nothing: 0.01% ± 0.00%" in changed(record, lambda run: run["overstated"].update(little))
     assert "checked, to 1e-05 bits" in verdict(record)
     unmeasured = changed(record, lambda run: run["overstated"].update(words=0))
     assert "segmentation" not in unmeasured and "checked" not in unmeasured
 
 
+def test_what_is_overstated_is_said_only_beyond_its_error(record):
+    """A share above nothing may be chance, and one below it may hide more: then its size is not known."""
+    for unsure in ({"error": 0.9}, {"error": None}, {"words": 2, "error": 0.2}, {"share": 1e-4, "overstated": 0.005}):
+        said = changed(record, lambda run, unsure=unsure: run["overstated"].update(unsure))
+        assert "too much" not in said and "next to nothing" not in said and "points the other way" not in said
+        assert "(it cannot be less than 0) is not measurable on so few words: " in said
+    record["runs"].insert(2, made("wordpieces 8k", "bytes"))
+    record["runs"][2]["overstated"]["error"] = 0.9
+    said = verdict(record)
+    assert "too much, not too little: 2.00% ± 0.20% (wordpieces 1k) of" in said
+    assert "on so few words: 2.00% ± 1.80% (wordpieces 8k)." in said
+
+
 def test_places(record):
     assert first_letter(record["runs"][0]) == (pytest.approx(3 / 5), pytest.approx(1 / 2))
     assert "Bits do sit at the beginning" in verdict(record)
-    flat = changed(record, lambda run: [place.update(bits=5.0) for place in run["places"]])
-    assert "do not sit at the beginning" in flat and "that bits sit" not in flat.split("\n\n")[0]
+    assert "first letters are 50.0% of all letters and take 60.0% ± 2.0% (bytes)" in verdict(record)
+    end = changed(record, lambda run: run["beginning"].update(excess=-0.1))
+    assert "do not sit at the beginning" in end and "that bits sit" not in end.split("\n\n")[0]
+    for unsure in ({"error": 0.06}, {"error": None}, {"blocks": 2}):
+        said = changed(record, lambda run, unsure=unsure: run["beginning"].update(unsure))
+        assert "Whether bits sit at the beginning of words is not measurable here: first letters" in said
+        assert "that bits sit" not in said
 
 
 def test_places_are_said_of_the_kinds_they_are_true_of(record):
-    for place in record["runs"][0]["places"]:
-        place["bits"] = 5.0
+    record["runs"][0]["beginning"]["excess"] = -0.1
     said = verdict(record)
-    assert "Bits sit at the beginning of words under wordpieces 1k and not under bytes: first letters are 50%" in said
+    differs = "Whether bits sit at the beginning of words differs: they do under wordpieces 1k"
+    assert f"{differs} and they do not under bytes: first letters are 50.0%" in said
     assert "that bits sit at the beginning of words (wordpieces 1k)" in said.split("\n\n")[0]
     assert "however the text is cut" not in said
+    record["runs"][0]["beginning"]["excess"] = 0.03
+    assert f"{differs} and it is not measurable under bytes: first" in verdict(record)
 
 
 def test_a_text_without_letters_has_no_places(record):
-    said = changed(record, lambda run: run.update(places=[{"place": 0, "count": 3, "bits": 4.0}]))
+    none = {"excess": 0.0, "error": None, "blocks": 50}
+    said = changed(record, lambda run: run.update(places=[{"place": 0, "count": 3, "bits": 4.0}], beginning=none))
     assert "first letters" not in said and "beginning of words" not in said
     assert first_letter({"places": []}) is None
 
@@ -212,6 +254,17 @@ def test_feedback(record):
     assert "password" not in changed(record, lambda run: run["guesses"].update(words=0))
 
 
+def test_few_words_prove_no_feedback(record):
+    said = changed(record, lambda run: run["guesses"].update(words=2, saved={"guesses": 30.0, "error": 2.0}))
+    assert "helps under" in said  # 15 errors
+    said = changed(record, lambda run: run["guesses"].update(words=2, saved={"guesses": 30.0, "error": 9.0}))
+    assert "makes no measurable difference under any kind" in said and "easier with feedback" not in said
+    record["runs"][0]["guesses"]["without"]["first"], record["runs"][1]["guesses"]["without"]["first"] = 0.0, 1.0
+    assert "in 0% (bytes) to 100% (wordpieces 1k)" in verdict(record)
+    few = changed(record, lambda run: run["guesses"].update(words=3))
+    assert "about equally often under all kinds (0% to 100% of 3)" in few  # though neither share has spread
+
+
 def test_feedback_that_costs_guesses_is_said(record):
     record["runs"][1]["guesses"]["saved"] = {"guesses": -0.427, "error": 0.069}
     said = verdict(record)
@@ -227,6 +280,9 @@ def test_spellings(record):
     assert "costs 1.00 ± 0.25 (bytes), 1.00 ± 0.25 (wordpieces 1k) bits, in 2 places" in verdict(record)
     for case, choice in zip(record["runs"][1]["spellings"]["cases"], (2.0, 2.2), strict=True):
         case["choice"] = choice
+    assert "dearer under wordpieces 1k than under bytes" not in verdict(record)  # 1.1 ± 0.1, but of two places
+    for run in record["runs"]:
+        run["spellings"]["cases"] = [copy.deepcopy(case) for case in run["spellings"]["cases"] for _ in range(4)]
     assert "dearer under wordpieces 1k than under bytes" in verdict(record)
     assert "no word of which" in changed(record, lambda run: run["spellings"].update(cases=[]))
 
@@ -238,6 +294,8 @@ def test_names(record):
     )
     record["runs"][1]["names"]["later"]["bits"] = 4.0
     assert "and the saving is largest for wordpieces 1k" in verdict(record)
+    few = changed(record, lambda run: run["names"]["first"].update(names=2))
+    assert "under wordpieces 1k and bytes; in how much they save, the kinds do not differ" in few
     assert "none saves beyond the error" in changed(record, lambda run: run["names"]["later"].update(bits=21.0))
     assert "No name comes back" in changed(record, lambda run: run["names"]["later"].update(bits=None))
 
@@ -245,21 +303,21 @@ def test_names(record):
 def test_names_that_differ_within_their_errors_are_not_ranked(record):
     for run, first in zip(record["runs"], (20.0, 19.99, 20.0), strict=True):
         run["names"] = {
-            "first": {"names": 4, "bits": first, "error": 1.0, "opening": 0.5},
+            "first": {"names": 8, "bits": first, "error": 1.0, "opening": 0.5},
             "later": {"names": 9, "bits": 10.0, "error": 1.0, "opening": 0.5},
         }
     assert "saving is largest" not in verdict(record) and "do not differ beyond the error" in verdict(record)
     large = changed(record, lambda run: [run["names"][which].update(error=5.0) for which in ("first", "later")])
     assert "none saves beyond the error" in large
+    few = changed(record, lambda run: run["names"]["first"].update(names=2))  # half is saved, ± 0.07, of two names
+    assert "none saves beyond the error" in few
 
 
 def test_bytes_belong_to_both_budgets(record):
     assert [run["run"] for run in group(record["runs"], "seconds")] == ["bytes-bytes", "wordpieces 1k-seconds"]
 
 
-def test_one_value_has_no_error_and_nothing_is_sure_without(record):
-    assert standard_error(np.array([1.0])) is None and standard_error(np.array([1.0, 3.0])) == pytest.approx(1.0)
-
+def test_nothing_is_sure_without_an_error(record):
     def alone(run):
         run["guesses"]["saved"]["error"] = run["against_bytes"]["error"] = run["overstated"]["error"] = None
         run["names"]["first"]["error"] = None

@@ -55,14 +55,39 @@ def test_equal_bytes_and_equal_seconds(setting, monkeypatch):
     corpus = trainings.open_source(setting)
     body = trainings.body_recipe(setting, corpus)
     monkeypatch.setattr(trainings, "train", lambda setting, body, kind, wanted: wanted.name)
-    # In the log, wordpieces took half as long.
-    monkeypatch.setattr(trainings, "last_step", lambda name: {"seconds": 8.0 if name.startswith("bytes") else 4.0})
+    # In the log, steps of wordpieces took half as long.
+    monkeypatch.setattr(trainings, "step_seconds", lambda name: 0.8 if name.startswith("bytes") else 0.4)
     found = trainings.train_all(setting, corpus, body, [BYTES, PIECES])
     assert [(name, one.steps) for name, one in found] == [
         ("bytes-equal-bytes", 10),
         ("wordpieces-1k-equal-bytes", 10),
         ("wordpieces-1k-equal-seconds", 20),
     ]
+
+
+class Logged:
+    """A run with a log of steps that took so long."""
+
+    def __init__(self, *times, skipped=()):
+        ends = np.cumsum(times)
+        self.log = [
+            {"event": "skipped", "step": step} if step in skipped else {"event": "step", "step": step, "seconds": end}
+            for step, end in enumerate(ends.tolist(), 1)
+        ]
+
+    def events(self):
+        return [{"event": "started"}, *self.log, {"event": "finished", "seconds": 99.0}]
+
+
+def test_what_a_step_took_is_neither_of_the_first_ones_nor_of_a_crowded_minute():
+    assert trainings.step_seconds(Logged(3.0, 2.0, 1.0, 1.0, 1.0, *[0.5] * 60, *[4.0] * 20)) == pytest.approx(0.5)
+    assert trainings.step_seconds(Logged(3.0)) == 3.0
+    assert trainings.step_seconds(Logged(9.0, 9.0, 0.5, 0.5)) == pytest.approx(
+        0.5
+    )  # of four the first two are left out
+    assert trainings.step_seconds(Logged(*[0.5] * 20, skipped=range(8, 18))) == pytest.approx(0.5)
+    many = [9.0] * trainings.WARM_UP + [0.5, 9.0, 0.5, 0.5, 9.0, 0.5]  # with one more of the first ones it would be 9
+    assert trainings.step_seconds(Logged(*many)) == pytest.approx(0.5)
 
 
 def test_the_budget_is_shared_out(setting):

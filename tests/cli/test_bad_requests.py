@@ -81,7 +81,10 @@ BAD = [
     ["corpus", "wikipedia", "--text"],
     ["corpus", "wikipedia"],
     ["corpus", "wikipedia", "--dump", "nowhere.xml"],
+    ["corpus", "wikipedia", "--dump", "my.txt", "--from", "my.txt"],
     ["corpus", "wikitext-2", "--from", "full"],
+    ["corpus", "wikitext-2", "--from", "*.tokens"],
+    ["corpus", "enwik8", "--from", "my.txt", "full"],
     ["corpus", "my.txt", "-o", "my.txt"],
 ]
 
@@ -108,6 +111,10 @@ def test_bad_requests_are_one_sentence_and_create_nothing(arguments, tmp_path, m
         (["train", "my.txt", "--minutes", "inf"], "--minutes inf: must be a number above 0, and not without end"),
         (["train", "my.txt", "--set", "evaluate.protocol=sliding-0"], "S is a whole number from 1 to"),
         (["train", "my.txt", "--set", "evaluate.protocol=sliding"], "S is a whole number from 1 to"),
+        (["corpus", "wikipedia", "--dump", "my.txt", "--from", "my.txt"], "name one of --dump and --from"),
+        (["corpus", "wikitext-2", "--from", "*.tokens"], "*.tokens: nothing matches"),
+        (["corpus", "enwik8", "--from", "my.txt", "odd"], "enwik8 is one file"),
+        (["corpus", "fifo"], "fifo is not a regular file; train, score, inspect and corpus take a pipe as -"),
         (["info", "odd"], "odd is not a run: its recipe.toml is not a file"),
         (["report", "odd", "./odd/"], "odd is named twice, once as ./odd/"),
         (["compare", "odd", "odd"], "odd is named twice"),
@@ -118,6 +125,7 @@ def test_the_reason_is_the_right_one(arguments, said, tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.txt").write_bytes(make_text(5_000))
     (tmp_path / "odd" / "recipe.toml").mkdir(parents=True)
+    os.mkfifo(tmp_path / "fifo")
     assert run([word.format(here=tmp_path.name) for word in arguments]) == 2
     told = capsys.readouterr().err
     assert said.format(here=tmp_path.name) in told and "did you mean" not in told

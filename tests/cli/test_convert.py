@@ -105,6 +105,7 @@ def test_figures_without_counts_and_those_that_are_not_lossless(tmp_path, tiny_r
         ["1.0", "bits-per-byte", "--corpus", "enwik7"],
         ["1.0", "bits-per-byte", "--text", "nowhere.txt"],
         ["2.0", "perplexity-per-token", "--tokens", "-3"],
+        ["1.0", "bits-per-byte", "--bytes", "10", "--lines", "30"],
     ],
 )
 def test_bad_requests(arguments, capsys):

@@ -2,11 +2,18 @@
 
 import bz2
 import gzip
+import hashlib
+import io
 import json
 import shlex
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 from headcount.cli import run
+from headcount.text import published, wikitext
 from headcount.text.cache import cache_folder
+from headcount.text.published import Published
 from tests.conftest import make_text
 from tests.text.dump_maker import dump, page
 
@@ -18,6 +25,49 @@ def test_a_text_of_ones_own(tmp_path, capsys):
     path = said.out.splitlines()[0]
     assert path.startswith(str(cache_folder())) and "5,000 bytes, sha256 " in said.out
     assert "train  4,500 bytes" in said.out and f"headcount train {shlex.quote(path)}" in said.err
+
+
+def piped(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+
+
+def test_what_is_piped_in(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    piped(monkeypatch, make_text(5_000))
+    assert run(["corpus", "-", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["bytes"] == 5_000 and Path(facts["path"]).read_bytes() == make_text(5_000)
+    piped(monkeypatch, make_text(5_000))
+    assert run(["corpus", "--json", "-"]) == 0 and json.loads(capsys.readouterr().out) == facts
+    content = make_text(6_000, seed=1)
+    known = Published("https://nowhere", hashlib.md5(content, usedforsecurity=False).hexdigest())
+    monkeypatch.setitem(published.FILES, "enwik9", known)
+    piped(monkeypatch, content)
+    assert run(["corpus", "enwik9", "--from", "-", "-o", "parts"]) == 0
+    assert (tmp_path / "parts" / "valid.txt").stat().st_size == 300 and not (tmp_path / "-").exists()
+    for option in ("--dump", "--from"):
+        piped(monkeypatch, dump(page("Alone", make_text(9_000).decode())).encode())
+        assert run(["corpus", "wikipedia", option, "-"]) == 0
+        assert "1 articles" in capsys.readouterr().out
+    assert run(["corpus", "wikipedia", "--dump", "-"]) == 2 and "standard input is empty" in capsys.readouterr().err
+
+
+def test_several_files_and_globs_where_one_place_is_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parts = {split: make_text(2_000, seed=seed) for seed, split in enumerate(("train", "valid", "test"))}
+    sha1 = tuple(hashlib.sha1(content, usedforsecurity=False).hexdigest() for content in parts.values())
+    monkeypatch.setitem(wikitext.FORMS, "wikitext-2", wikitext.Form("w.zip", "0" * 64, "tokens", sha1))
+    for split, content in parts.items():
+        (tmp_path / f"wiki.{split}.tokens.gz").write_bytes(gzip.compress(content))
+    files = [f"wiki.{split}.tokens.gz" for split in ("valid", "test", "train")]
+    said = []
+    for where in (["--from", *files], ["--from", "*.tokens.gz"], ["--from", files[0], "--from", "wiki.t*.gz"]):
+        assert run(["corpus", "wikitext-2", *where, "--json"]) == 0, capsys.readouterr().err
+        said.append(json.loads(capsys.readouterr().out))
+        Path(said[0]["path"]).unlink()  # so that it is made again, of what is named now
+    assert said[0]["parts"]["train"]["bytes"] == 2_000 and said[1:] == said[:2]
+    (tmp_path / "w.xml").write_text(dump(page("Alone", make_text(9_000).decode())))
+    assert run(["corpus", "wikipedia", "--from", "*.xml"]) == 0
 
 
 def test_wikipedia_from_a_dump_to_a_run(tmp_path, capsys, monkeypatch):

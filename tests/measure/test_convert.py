@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from headcount.errors import RequestError
 from headcount.measure import convert as module
 from headcount.measure.convert import UNITS, Counts, convert, count, from_bits, total_bits
+from headcount.text.words import Words
+
+BPB = "bits-per-byte"
 
 
 def array(text: bytes):
@@ -80,11 +83,10 @@ def test_nats_and_bits_agree():
 
 
 COUNTS = st.builds(
-    lambda parts, lines, tokens: Counts(
-        words=parts[0], characters=parts[1], bytes=parts[2], lines=lines, tokens=tokens, newlines=0, unknown=0
+    lambda parts, tokens: Counts(
+        lines=parts[0], words=parts[1], characters=parts[2], bytes=parts[3], tokens=tokens, newlines=0, unknown=0
     ),
-    st.tuples(*[st.integers(1, 10**9)] * 3).map(sorted),
-    st.integers(1, 10**9),
+    st.tuples(*[st.integers(1, 10**9)] * 4).map(sorted),
     st.integers(1, 10**9),
 )
 
@@ -106,7 +108,7 @@ MADE = "Größe <unk> ist\n\n<unk>s  x<unk> <unk>\n".encode() + b"\xff\xfe end"
 def test_counts_of_a_made_text(monkeypatch, piece):
     monkeypatch.setattr(module, "SLICE", piece)
     found = count(array(MADE), tokens=5)
-    assert found == Counts(bytes=len(MADE), characters=len(MADE) - 2, words=8, lines=4, newlines=3, unknown=2, tokens=5)
+    assert found == Counts(bytes=len(MADE), characters=len(MADE) - 2, words=8, lines=3, newlines=3, unknown=2, tokens=5)
 
 
 @given(st.text(alphabet="ab \n\té€<unk>", min_size=1), st.integers(1, 9))
@@ -116,8 +118,19 @@ def test_counts_agree_with_python(text, piece):
         patch.setattr(module, "SLICE", piece)
         found = count(array(data))
     assert (found.characters, found.words or 0) == (len(text), len(data.split()))
-    assert found.lines == len(data.split(b"\n")) - data.endswith(b"\n")
+    assert found.lines == found.newlines == data.count(b"\n")
     assert (found.unknown or 0) == data.split().count(b"<unk>")
+
+
+@pytest.mark.parametrize("whole", [b"the cat sat\n\non a mat\n", b" \n = The cat = \n \n on <unk> \n"])
+def test_words_and_ends_are_the_tokens_of_a_word_model_wherever_a_text_is_cut(whole):
+    """A figure and what it is converted to divide by the same number, also if the last line has no end."""
+    words = Words.learn(array(whole), None)
+    for length in range(1, len(whole) + 1):
+        found, ids = count(array(whole[:length])), words.encode_piece(whole[:length]).ids
+        assert (found.words or 0) + found.lines == len(ids), whole[:length]
+    one = count(array(b"a few words"))
+    assert (one.lines, one.words_and_ends) == (0, 3) and "perplexity-per-word-with-eos" in convert(1, BPB, one).values
 
 
 def test_a_text_without_words_is_converted_all_the_same():
@@ -187,6 +200,9 @@ def test_what_cannot_be_broken_is_not_listed():
         (1.0, "bits-per-byte", {"bytes": 3, "newlines": -1}, "from 0 on"),
         (1.0, "bits-per-byte", {"bytes": 3, "characters": 4}, "cannot be so many"),
         (2.0, "perplexity-per-word", {"words": 3, "unknown": 4}, "cannot be so many"),
+        (1.0, "bits-per-byte", {"bytes": 10, "lines": 30}, "30 lines in 10 bytes: there cannot be so many"),
+        (1.0, "bits-per-byte", {"bytes": 99, "characters": 10, "newlines": 11}, "cannot be so many"),
+        (2.0, "perplexity-per-word-with-eos", {"words": 3, "lines": -1}, "from 0 on"),
     ],
 )
 def test_bad_values_are_refused(value, unit, counts, says):

@@ -76,6 +76,17 @@ def test_markup_is_kept_or_rendered(packed):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_markup_is_kept_as_it_is_with_the_white_space_around_it(tmp_path, encoding):
+    texts = ["\n\n lead", "\u00a0x\u2003\n", "plain", " \t", "", "line\u2028sep\u0085 \n\n"]
+    pages = [page(f"Title {i}", text) for i, text in enumerate(texts)]
+    (tmp_path / "wiki.xml").write_bytes(dump(*pages).encode(encoding))
+    parts = dict.fromkeys(("train", "valid", "test"), b"")
+    for i, text in enumerate(texts):
+        parts[wikipedia.split_of(f"Title {i}")] += f"= Title {i} =\n\n{text}\n\n".encode()
+    assert wikipedia.build(tmp_path / "wiki.xml").read_bytes() == b"".join(parts.values())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_a_build_that_was_stopped_goes_on_to_the_same_bytes(tmp_path, monkeypatch, capsys, encoding):
     path = tmp_path / "wiki.xml"
     path.write_bytes(dump(*PAGES).encode(encoding))

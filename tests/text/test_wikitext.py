@@ -56,6 +56,14 @@ def test_from_local_files(tmp_path, how, name, ending):
     assert open_corpus(CorpusTable(name=name)).file == corpus.file  # from now on it is in the cache
 
 
+def test_a_folder_with_the_published_zip_is_looked_into(tmp_path):
+    lay(tmp_path / "w", "zip").rename(tmp_path / "w" / "wikitext-2-v1.zip")
+    (tmp_path / "w" / "another.zip").write_bytes(b"not even an archive")
+    assert open_corpus(CorpusTable(name="wikitext-2", path=str(tmp_path))).split("test").tobytes() == PARTS["test"]
+    with pytest.raises(RequestError, match=r"there is no wiki\.train\.raw"):
+        wikitext.find("wikitext-2-raw", [str(tmp_path)])  # the zip of another form is not that one
+
+
 def test_words_are_counted_across_chunks(monkeypatch):
     counts = {}
     content = b" one two  three\nfour "

@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 
 from headcount.errors import RequestError
 from headcount.text import wordpieces
-from headcount.text.wordpieces import WORD, Wordpieces
+from headcount.text.wordpieces import WORD, Wordpieces, piece_cut
 from tests.conftest import make_text
 from tests.text.kinds import ADVERSARIAL, as_text, tokens_of
 
@@ -57,6 +57,20 @@ def test_words_are_cut_by_class_and_hold_every_byte():
     assert [len(word) for word in WORD.findall(b" " * 130 + b"a")] == [64, 64, 2, 1]
     for content in ADVERSARIAL.values():
         assert b"".join(WORD.findall(content)) == content
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "cut"),
+    [
+        (b"ab\n cd", 3, 2),  # a space belongs to the white space before it
+        (b"ab  cd", 4, 2),  # and may belong to the word after it
+        (b"a" * 200, 100, 63),  # a word of 63 letters ends there; at 100 one goes on
+        (b"\n" * 130, 1, 64),  # the first word ends after the place
+    ],
+)
+def test_a_text_is_cut_where_a_word_ends(content, place, cut):
+    assert piece_cut(as_text(content), 0, place) == cut
+    assert cut in accumulate(map(len, WORD.findall(content)))
 
 
 def test_no_piece_goes_beyond_a_word():

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from headcount.claims.branching import Branch, Logs
-from headcount.claims.tokenisation_verdict import standard_error
+from headcount.claims.evidence import standard_error
 
 LETTER = rb"[A-Za-z\x80-\xff]"
 MOST_GUESSES = 100

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headcount.claims.tokenisation_verdict import standard_error
+from headcount.claims.evidence import standard_error
 from headcount.text.mapped import Text, stretch
 from headcount.use.load import LanguageModel
 

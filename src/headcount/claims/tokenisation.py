@@ -25,9 +25,10 @@ import numpy.typing as npt
 from headcount.claims import pairs, segmentations, tokenisation_page, trainings
 from headcount.claims.branching import Branch, branches
 from headcount.claims.contract import Claim, Setting
+from headcount.claims.evidence import standard_error
 from headcount.claims.guesses import MOST_GUESSES, Openings, guess, summed_up
 from headcount.claims.kept import kept
-from headcount.claims.tokenisation_verdict import CHAIN_RULE, standard_error, verdict
+from headcount.claims.tokenisation_verdict import CHAIN_RULE, verdict
 from headcount.claims.trainings import Kind, Training
 from headcount.errors import RequestError
 from headcount.learn.run import Run
@@ -46,7 +47,7 @@ from headcount.use.train import say
 from headcount.version import __version__
 
 Bits = npt.NDArray[np.float64]
-RULES = 1
+RULES = 2
 """Raised whenever the same run gives other numbers: what older rules measured is measured again."""
 MEASURED = "measured"
 """The folder of what was measured of every run."""
@@ -187,12 +188,13 @@ def _measured(lm: LanguageModel, run: Run, one: Training, kind: Kind, heard: Hea
         "budget": one.budget,
         "parameters": {"body": count_parameters(lm.model) - vocabulary, "vocabulary": vocabulary},
         "window": {"tokens": config.window, "bytes": config.window * kind.bytes_per_token},
-        "steps": one.steps,
+        "steps": run.recipe.train.steps,
         "bytes_read": last["bytes"],
         "seconds": last["seconds"],
         "figure": _figure(lm, text, heard),
         **_totals(lm, bits, text),
         "places": _by_place(heard.text, bits),
+        "beginning": _beginning(heard.text, bits),
         "overstated": _overstated(lm, text, bits, heard) if lm.tokens.kind != "words" else None,
         "guesses": _guesses(lm, text, heard),
         "spellings": pairs.measure_spellings(lm, heard.cases),
@@ -239,6 +241,24 @@ def _by_place(text: Bytes, bits: Bits) -> list[dict[str, Any]]:
         for i, (mask, counted) in enumerate(masks)
         if mask.any()
     ]
+
+
+def _beginning(text: Bytes, bits: Bits) -> dict[str, Any]:
+    """By how much first letters take more of the bits of all letters than they are of them, F / L - f / l, with the
+    standard error over blocks of text: of a ratio of sums that of its residuals, (F_b - F / L · L_b) / mean L_b.
+    """
+    place, begins = place_in_word(text), (text & 0xC0) != 0x80
+    first, letter = place == 1, place > 0
+    each = np.stack([bits * first, bits * letter, first & begins, letter & begins])
+    blocks = each[:, : len(bits) // BLOCK * BLOCK].reshape(4, -1, BLOCK).sum(axis=2)
+    of_bits, all_bits, of_letters, all_letters = each.sum(axis=1)
+    means = blocks.mean(axis=1)
+    if not (means[1] > 0 and means[3] > 0):
+        return {"excess": 0.0, "error": None, "blocks": blocks.shape[1]}
+    shares = of_bits / all_bits, of_letters / all_letters
+    residuals = [(blocks[i] - share * blocks[i + 1]) / means[i + 1] for i, share in zip((0, 2), shares, strict=True)]
+    error = standard_error(residuals[0] - residuals[1])
+    return {"excess": float(shares[0] - shares[1]), "error": error, "blocks": blocks.shape[1]}
 
 
 def _at_words(lm: LanguageModel, text: Encoded, heard: Heard) -> Iterator[tuple[bytes, list[int], Branch, int]]:
@@ -295,6 +315,7 @@ def _guesses(lm: LanguageModel, text: Encoded, heard: Heard) -> dict[str, Any]:
 
 
 def _against(one: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, float | None]:
-    """Bits per byte beyond those of the bytes, with the standard error over blocks of text."""
+    """Bits per byte beyond those of the bytes, with the standard error over so many blocks of text."""
     difference = one["record"]["bits_per_byte"] - plain["record"]["bits_per_byte"]
-    return {"difference": difference, "error": standard_error(np.subtract(one["blocks"], plain["blocks"]))}
+    error = standard_error(np.subtract(one["blocks"], plain["blocks"]))
+    return {"difference": difference, "error": error, "blocks": len(plain["blocks"])}

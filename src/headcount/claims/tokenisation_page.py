@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headcount.claims.evidence import plus_minus
 from headcount.claims.segmentations import MOST_PATHS
-from headcount.claims.tokenisation_verdict import Run, first_letter, group, name_of, plus_minus
+from headcount.claims.tokenisation_verdict import Run, first_letter, group, had, name_of, uneven
 from headcount.counted import counted
 from headcount.measure.figure import Figure
 from headcount.show.page import Section, escape, table
@@ -33,7 +34,11 @@ def sections(record: Mapping[str, Any]) -> list[Section]:
 def _each(runs: Sequence[Run], make: Any) -> str:
     """Something of each budget under its own heading."""
     shown = [(budget, group(runs, budget)) for budget in BUDGETS]
-    return "".join(f"<h3>At equal {budget}</h3>{make(alike)}" for budget, alike in shown if len(alike) > 1)
+    far = "; ".join(had(run, runs) for run in uneven(runs))
+    notes = {"seconds": f"<p>Not equal, and not judged: {escape(far)}.</p>" if far else ""}
+    return "".join(
+        f"<h3>At equal {budget}</h3>{notes.get(budget, '')}{make(alike)}" for budget, alike in shown if len(alike) > 1
+    )
 
 
 def _totals(runs: Sequence[Run], held_out: Mapping[str, Any], seed: int) -> Section:
@@ -84,6 +89,11 @@ def _totals(runs: Sequence[Run], held_out: Mapping[str, Any], seed: int) -> Sect
 def _name(run: Run) -> str:
     """In one line of a table."""
     return name_of(run).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _short(run: Run) -> str:
+    """Where every column counts."""
+    return _name(run).replace("wordpieces", "pieces")
 
 
 def _apart(run: Run) -> str:
@@ -162,47 +172,48 @@ def _mean(run: Run, first: int, last: int) -> float:
 def _overstated(runs: Sequence[Run]) -> Section:
     rows = [
         (
-            run["run"],
+            _short(run),
+            f"{_round(over['overstated'] / over['words'], 4):.4f} {plus_minus(over['error'], '.4f', over['words'])}",
+            f"{_round(over['share'], 5):.3%}",
+            run["budget"],
+            f"{over['canonical'] / over['words']:.3f}",
             f"{over['words']:,}",
             f"{over['sampled']:,}",
-            f"{over['canonical'] / over['words']:.3f}",
-            f"{_round(over['overstated'] / over['words'], 4):.4f} {plus_minus(over['error'], '.4f', over['words'])}",
             f"{over['drawn_error'] / over['words']:.4f}" if over["sampled"] else "",
-            f"{_round(over['share'], 5):.3%}",
         )
         for run in runs
         if (over := run["overstated"]) and over["words"]
     ]
     columns = (
-        "run",
+        "tokens",
+        "overstated",
+        "share",
+        "at equal",
+        "canonical bits",
         "words",
         "of these sampled",
-        "canonical bits",
-        "overstated",
-        "of it by drawing, ±",
-        "share",
+        "of ± by drawing",
     )
     about = (
         "What the canonical segmentation of a word and of what ends it is charged, less what all segmentations "
-        f"together are: summed exactly for words of up to 12 letters and all others of up to {MOST_PATHS:,} paths, "
-        "else estimated by drawing. Bits for a word, ± for the words that were taken. Bytes have one segmentation, so "
-        "theirs is the chain rule: checked."
+        "together are: summed exactly for words of up to 12 letters and all others of which every path can be read "
+        f"with up to {MOST_PATHS:,} tokens, else estimated by drawing. Bits for a word, ± for the words that were "
+        "taken. Bytes have one segmentation, so theirs is the chain rule: checked."
     )
-    return Section(
-        "What a canonical segmentation overstates", about, table(rows, columns, range(1, 7)) + _largest(runs)
-    )
+    numbers = (1, 2, 4, 5, 6, 7)
+    return Section("What a canonical segmentation overstates", about, table(rows, columns, numbers) + _largest(runs))
 
 
 def _largest(runs: Sequence[Run]) -> str:
     """The words of which other segmentations have most."""
     rows = [
-        (_name(run), word["word"], " ".join(word["pieces"]), f"{word['bits']:.2f}", f"{word['overstated']:.2f}")
+        (_short(run), word["word"], f"{word['overstated']:.2f}", f"{word['bits']:.2f}", " ".join(word["pieces"]))
         for run in group(runs, "bytes")
         if run["tokens"]["kind"] == "wordpieces" and run["overstated"]
         for word in run["overstated"]["largest"]
     ]
-    columns = ("tokens", "word", "canonical pieces", "bits", "of these overstated")
-    return f"<h3>Where it is most, at equal bytes</h3>{table(rows, columns, (3, 4))}" if rows else ""
+    columns = ("tokens", "word", "overstated", "of bits", "canonical pieces")
+    return f"<h3>Where it is most, at equal bytes</h3>{table(rows, columns, (2, 3))}" if rows else ""
 
 
 def _round(value: float, digits: int) -> float:
@@ -219,17 +230,14 @@ def _guesses(runs: Sequence[Run], most: int) -> Section:
         ]
         rows = [
             (
-                _name(run),
-                f"{found['words']}",
-                f"{found['without']['first']:.0%}",
-                f"{found['without']['within']:.0%}",
-                f"{found['without']['wrong']:.1f}",
-                f"{found['pieces']:.1f}",
-                f"{found['with']['first_piece']:.0%}",
-                f"{found['with']['first']:.0%}",
-                f"{found['with']['within']:.0%}",
-                f"{found['with']['wrong']:.1f}",
+                _short(run),
                 f"{found['saved']['guesses']:.2f} {plus_minus(found['saved']['error'], '.2f')}",
+                f"{found['without']['wrong']:.1f}",
+                f"{found['with']['wrong']:.1f}",
+                f"{found['without']['first']:.0%}",
+                f"{found['with']['first_piece']:.0%}",
+                f"{found['pieces']:.1f}",
+                f"{found['words']}",
                 f"{found['with']['multiplied']:,.1f}",
             )
             for run in alike
@@ -237,25 +245,23 @@ def _guesses(runs: Sequence[Run], most: int) -> Section:
         ]
         columns = (
             "tokens",
-            "words",
-            "whole: at once",
-            f"whole: within {most}",
-            "whole: wrong",
-            "pieces",
-            "a piece at once",
-            "pieces: all at once",
-            f"pieces: within {most}",
-            "pieces: wrong",
             "saved",
+            "wrong, whole",
+            "by piece",
+            "at once, whole",
+            "a piece",
+            "pieces",
+            "words",
             "Π ranks",
         )
-        return bar_chart(bars, "wrong guesses") + table(rows, columns, range(1, 12))
+        return bar_chart(bars, "wrong guesses") + table(rows, columns, range(1, 9))
 
     about = (
         "Whole: words in the order of their probability by a beam, nothing is answered but the whole. By piece: the "
         "true piece is told, so guesses add up. Only wrong guesses count, so that a word right at once is 0 both ways; "
-        f"both are given up after {most} and count as {most}. Saved: whole less by piece, ± over the words. Π ranks "
-        "(geometric mean) is what the pieces come to if only the whole combination were answered."
+        f"both are given up after {most} and count as {most}. Saved: whole less by piece, ± over the words. At once: "
+        "the first guess is right, of a whole word and of a single piece. Π ranks (geometric mean) is "
+        "what the pieces come to if only the whole combination were answered."
     )
     return Section("The password: with feedback and without", about, _each(runs, shown))
 

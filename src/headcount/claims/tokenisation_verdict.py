@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from headcount.claims.evidence import is_sure, margin, plus_minus, standard_error
 
 Run = Mapping[str, Any]
-SURE = 2.0
-"""Standard errors from which on a difference counts."""
 UNEVEN = 0.1
-"""Seconds that were to be equal may differ by so much before it is said."""
+"""Seconds that were to be equal may differ by so much; a run that is further off is not judged."""
 NOTHING = 0.0005
 """A share below it is called nothing."""
 CHAIN_RULE = 1e-3
@@ -42,22 +41,6 @@ def verdict(record: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def standard_error(values: npt.ArrayLike) -> float | None:
-    """Of a mean; of fewer than two values none is known."""
-    numbers = np.asarray(values, dtype=np.float64)
-    return float(np.std(numbers, ddof=1) / np.sqrt(len(numbers))) if len(numbers) > 1 else None
-
-
-def is_sure(value: float, error: float | None) -> bool:
-    """Whether something is not 0, beyond its error; without one nothing is sure."""
-    return error is not None and abs(value) > SURE * error
-
-
-def plus_minus(error: float | None, form: str = ".3f", over: float = 1.0) -> str:
-    """An error as it is shown beside its value."""
-    return "± unknown" if error is None else f"± {error / over:{form}}"
-
-
 def name_of(run: Run) -> str:
     """What a run is called in a sentence: its tokens."""
     return str(run["tokens"]["name"])
@@ -66,6 +49,24 @@ def name_of(run: Run) -> str:
 def group(runs: Sequence[Run], budget: str) -> list[Run]:
     """The runs of one budget; bytes, which set it, belong to both."""
     return [run for run in runs if run["budget"] == budget or run["tokens"]["kind"] == "bytes"]
+
+
+def uneven(runs: Sequence[Run]) -> list[Run]:
+    """The runs at equal seconds that did not have them: on a machine that others use, steps take now more, now less."""
+    (plain,) = (run for run in runs if run["tokens"]["kind"] == "bytes")
+    return [run for run in group(runs, "seconds") if abs(run["seconds"] / plain["seconds"] - 1) > UNEVEN]
+
+
+def had(run: Run, runs: Sequence[Run]) -> str:
+    """The seconds of a run that is not judged at equal seconds."""
+    (plain,) = (run for run in runs if run["tokens"]["kind"] == "bytes")
+    return f"{name_of(run)} learnt for {run['seconds']:,.3g} seconds where bytes had {plain['seconds']:,.3g}"
+
+
+def _judged(runs: Sequence[Run], budget: str) -> list[Run]:
+    """What may be set against bytes: at equal seconds only what had as many."""
+    far = uneven(runs) if budget == "seconds" else []
+    return [run for run in group(runs, budget) if run["tokens"]["kind"] != "bytes" and run not in far]
 
 
 def first_letter(run: Run) -> tuple[float, float] | None:
@@ -83,24 +84,26 @@ def _answer(runs: Sequence[Run], held_out: Mapping[str, Any]) -> str:
     sure = [
         f"{_listed(names)} {better} at equal {budget}"
         for budget in ("bytes", "seconds")
-        for better, names in _beyond_error(group(runs, budget)).items()
+        for better, names in _beyond_error(_judged(runs, budget)).items()
         if names
     ]
     real = [f"what was learnt (against bytes: {'; '.join(sure)})"] if sure else []
     alike = group(runs, "bytes")
-    begin = [name_of(run) for run in alike if _sits_at_the_beginning(run)]
+    begin = [name_of(run) for run in alike if _leaning(run) > 0]
     real += [f"that bits sit at the beginning of words ({', '.join(begin)})"] if begin else []
     helped, hurt = _by_feedback(alike)
     real += [f"that guessing is easier with feedback ({', '.join(helped)})"] if helped else []
     real += [f"that feedback costs more guesses than it saves ({', '.join(hurt)})"] if hurt else []
-    found = f"Real is {_listed(real)}" if real else "Nothing else of it could be measured here"
+    found = f"Real is {_listed(real)}." if real else "Nothing else of it could be measured here."
+    if far := uneven(runs):
+        found += f" Not judged at equal seconds: {'; '.join(had(run, runs) for run in far)}."
     wrong = _miscounted(runs, held_out)
     if wrong:
-        return f"The bits do not add up here, so nothing can be said of accounting: {'; '.join(wrong)}. {found}."
+        return f"The bits do not add up here, so nothing can be said of accounting: {'; '.join(wrong)}. {found}"
     return (
         "Of the paper's worry, the part about comparing figures is accounting: none of it is left once all bits are "
         f"counted over equal bytes. So they are here: {len(runs)} runs, each charged for the same "
-        f"{held_out['bytes']:,} bytes, the bits of its tokens adding up to theirs. {found}."
+        f"{held_out['bytes']:,} bytes, the bits of its tokens adding up to theirs. {found}"
     )
 
 
@@ -128,15 +131,18 @@ def _listed(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def _sits_at_the_beginning(run: Run) -> bool:
-    found = first_letter(run)
-    return found is not None and found[0] > found[1]
+def _leaning(run: Run) -> int:
+    """Whether first letters take more of the bits than they are of the letters (1), or less (-1), beyond the error."""
+    found = run["beginning"]
+    if not is_sure(found["excess"], found["error"], found["blocks"]):
+        return 0
+    return 1 if found["excess"] > 0 else -1
 
 
 def _by_feedback(alike: Sequence[Run]) -> tuple[list[str], list[str]]:
     """Under which kinds a word takes fewer wrong guesses with feedback, and under which more, beyond the error."""
-    saved = [(name_of(run), run["guesses"]["saved"]) for run in alike if run["guesses"]["words"]]
-    sure = [(name, found["guesses"]) for name, found in saved if is_sure(found["guesses"], found["error"])]
+    found = [(name_of(run), run["guesses"]["saved"], run["guesses"]["words"]) for run in alike]
+    sure = [(name, own["guesses"]) for name, own, words in found if is_sure(own["guesses"], own["error"], words)]
     return [name for name, guesses in sure if guesses > 0], [name for name, guesses in sure if guesses < 0]
 
 
@@ -171,32 +177,28 @@ def _chain_rule(runs: Sequence[Run]) -> str:
 
 def _learnt(runs: Sequence[Run], budget: str) -> str:
     """Differences in total bits: what a model learnt, not how it was counted."""
-    others = [run for run in group(runs, budget) if run["tokens"]["kind"] != "bytes"]
-    if not others:
-        return ""
-    said = [f"{name_of(run)} {_difference(run)}" for run in others]
-    uneven = ""
+    said = [f"{name_of(run)} {_difference(run)}" for run in _judged(runs, budget)]
     if budget == "seconds":
-        (plain,) = (run for run in runs if run["tokens"]["kind"] == "bytes")
-        far = [run for run in others if abs(run["seconds"] / plain["seconds"] - 1) > UNEVEN]
-        uneven = "".join(
-            f" ({name_of(run)} learnt for {run['seconds']:,.3g} seconds where bytes had {plain['seconds']:,.3g})"
-            for run in far
-        )
-    return f"Learning, at equal {budget}, against bytes: {'; '.join(said)}{uneven}."
+        said += [f"{name_of(run)} is left out, its seconds were not equal" for run in uneven(runs)]
+    return f"Learning, at equal {budget}, against bytes: {'; '.join(said)}." if said else ""
 
 
 def _difference(run: Run) -> str:
     apart, error = run["against_bytes"]["difference"], run["against_bytes"]["error"]
-    if not is_sure(apart, error):
+    if not _differs(run):
         return f"no different beyond its error ({apart:+.3f} {plus_minus(error)} bits per byte)"
     return f"{'better' if apart < 0 else 'worse'} by {abs(apart):.3f} {plus_minus(error)} bits per byte"
 
 
-def _beyond_error(alike: Sequence[Run]) -> dict[str, list[str]]:
+def _differs(run: Run) -> bool:
+    """Whether it differs from bytes by more than its error over blocks of text."""
+    found = run["against_bytes"]
+    return is_sure(found["difference"], found["error"], found["blocks"])
+
+
+def _beyond_error(others: Sequence[Run]) -> dict[str, list[str]]:
     """Which kinds differ from bytes by more than their error, by direction."""
-    apart = [(run, run["against_bytes"]) for run in alike if run["tokens"]["kind"] != "bytes"]
-    sure = [(name_of(run), found["difference"]) for run, found in apart if is_sure(found["difference"], found["error"])]
+    sure = [(name_of(run), run["against_bytes"]["difference"]) for run in others if _differs(run)]
     return {
         "better": [name for name, difference in sure if difference < 0],
         "worse": [name for name, difference in sure if difference > 0],
@@ -204,25 +206,41 @@ def _beyond_error(alike: Sequence[Run]) -> dict[str, list[str]]:
 
 
 def _canonical(runs: Sequence[Run]) -> str:
-    """What other segmentations would give back."""
+    """What other segmentations would give back: never less than nothing, so only its size is a question."""
     pieces = [
         run for run in group(runs, "bytes") if run["tokens"]["kind"] == "wordpieces" and run["overstated"]["words"]
     ]
-    if not pieces:
-        return ""
-    said = [
-        f"{run['overstated']['share']:.2%} "
-        f"{plus_minus(run['overstated']['error'], '.2%', run['overstated']['canonical'])} ({name_of(run)})"
-        for run in pieces
-    ]
-    if all(run["overstated"]["share"] < NOTHING for run in pieces):
-        return (
-            f"Counting only the canonical segmentation overstates a word's bits by next to nothing: {', '.join(said)}."
+    said: dict[str, list[str]] = {}
+    for run in pieces:
+        over = run["overstated"]
+        error = plus_minus(over["error"], ".2%", over["canonical"])
+        said.setdefault(_size(over), []).append(f"{over['share']:.2%} {error} ({name_of(run)})")
+    sentences = []
+    if "much" in said:
+        sentences.append(
+            "Counting only the canonical segmentation charges wordpieces too much, not too little: "
+            f"{', '.join(said['much'])} of the bits of a word are other ways to write it, so this part of the worry "
+            "points the other way."
         )
-    return (
-        f"Counting only the canonical segmentation charges wordpieces too much, not too little: {', '.join(said)} of "
-        "the bits of a word are other ways to write it, so this part of the worry points the other way."
-    )
+    if "little" in said:
+        sentences.append(
+            "Counting only the canonical segmentation overstates a word's bits by next to nothing: "
+            f"{', '.join(said['little'])}."
+        )
+    if "unknown" in said:
+        sentences.append(
+            "By how much counting only the canonical segmentation overstates a word's bits (it cannot be less than 0) "
+            f"is not measurable on so few words: {', '.join(said['unknown'])}."
+        )
+    return " ".join(sentences)
+
+
+def _size(over: Mapping[str, Any]) -> str:
+    """Whether what is overstated is more than nothing beyond its error, or next to nothing with all of its error."""
+    if is_sure(over["overstated"], over["error"], over["words"]) and over["share"] >= NOTHING:
+        return "much"
+    most = over["overstated"] + margin(over["error"], over["words"])
+    return "little" if most < NOTHING * over["canonical"] else "unknown"
 
 
 def _places(runs: Sequence[Run]) -> str:
@@ -230,17 +248,27 @@ def _places(runs: Sequence[Run]) -> str:
     found = [(name_of(run), run, shares) for run in group(runs, "bytes") if (shares := first_letter(run))]
     if not found:
         return ""
-    taken = ", ".join(f"{share:.0%} ({name})" for name, _, (share, _) in found)
-    begin = [name for name, run, _ in found if _sits_at_the_beginning(run)]
-    others = [name for name, *_ in found if name not in begin]
-    if not others:
-        agrees = "Bits do sit at the beginning of words, however the text is cut into tokens"
-    elif not begin:
-        agrees = "Bits do not sit at the beginning of words, however the text is cut into tokens"
-    else:
-        agrees = f"Bits sit at the beginning of words under {_listed(begin)} and not under {_listed(others)}"
+    taken = ", ".join(
+        f"{share:.1%} {plus_minus(run['beginning']['error'], '.1%')} ({name})" for name, run, (share, _) in found
+    )
+    leaning = {sign: [name for name, run, _ in found if _leaning(run) == sign] for sign in (1, -1, 0)}
     size = found[0][2][1]
-    return f"{agrees}: first letters are {size:.0%} of all letters and take {taken} of their bits."
+    return f"{_beginning(leaning)}: first letters are {size:.1%} of all letters and take {taken} of their bits."
+
+
+def _beginning(leaning: Mapping[int, Sequence[str]]) -> str:
+    """Under which kinds bits sit at the beginning (1), under which they do not (-1), and where that is not sure (0)."""
+    there, not_there, unknown = (leaning[sign] for sign in (1, -1, 0))
+    if not (not_there or unknown):
+        return "Bits do sit at the beginning of words, however the text is cut into tokens"
+    if not (there or unknown):
+        return "Bits do not sit at the beginning of words, however the text is cut into tokens"
+    if not (there or not_there):
+        return "Whether bits sit at the beginning of words is not measurable here"
+    said = [f"they do under {_listed(there)}"] if there else []
+    said += [f"they do not under {_listed(not_there)}"] if not_there else []
+    said += [f"it is not measurable under {_listed(unknown)}"] if unknown else []
+    return f"Whether bits sit at the beginning of words differs: {_listed(said)}"
 
 
 def _feedback(runs: Sequence[Run], most: int) -> str:
@@ -256,10 +284,9 @@ def _feedback(runs: Sequence[Run], most: int) -> str:
     first = sorted((run["guesses"]["without"]["first"], name_of(run)) for run in alike)
     (low, worst), (high, best) = first[0], first[-1]
     words = min(run["guesses"]["words"] for run in alike)
-    error = ((high * (1 - high) + low * (1 - low)) / words) ** 0.5
     close = (
         f"about equally often under all kinds ({low:.0%} to {high:.0%} of {words})"
-        if high - low <= SURE * error
+        if not is_sure(high - low, _error_of_shares(low, high, words), words)
         else f"in {low:.0%} ({worst}) to {high:.0%} ({best}) of {words} cases"
     )
     return (
@@ -267,6 +294,14 @@ def _feedback(runs: Sequence[Run], most: int) -> str:
         f"(given up after {most}): {counts}. But bits multiply the probabilities of pieces, as guessing the whole "
         f"does, and whole words are right at once {close}."
     )
+
+
+def _error_of_shares(one: float, other: float, words: int) -> float:
+    """Of the difference of two shares of some words, with a success and a failure added to each (Agresti and Caffo
+    2000): none and all of three words would have no error else.
+    """
+    shares = [(share * words + 1) / (words + 2) for share in (one, other)]
+    return float((sum(share * (1 - share) for share in shares) / (words + 2)) ** 0.5)
 
 
 def _sense(alike: Sequence[Run]) -> str:
@@ -294,7 +329,7 @@ def _spellings(runs: Sequence[Run]) -> str:
     dearer = []
     for run in alike[1:]:
         apart = np.subtract([case["choice"] for case in run["spellings"]["cases"]], plain)
-        if is_sure(float(apart.mean()), standard_error(apart)):
+        if is_sure(float(apart.mean()), standard_error(apart), count):
             dearer.append(f"{'dearer' if apart.mean() > 0 else 'cheaper'} under {name_of(run)} than under bytes")
     sense = f"it is {_listed(dearer)}" if dearer else "the kinds do not differ beyond the error"
     return (
@@ -312,7 +347,10 @@ def _names(runs: Sequence[Run]) -> str:
         f"{run['names']['first']['bits']:.1f} and {run['names']['later']['bits']:.1f} ({name_of(run)})" for run in alike
     )
     saved = sorted(((*_saving(run), name_of(run)) for run in alike), key=lambda one: -one[0])
-    sure = [name for share, error, name in saved if share > 0 and is_sure(share, error)]
+    count = min(
+        run["names"][which]["names"] for run in alike for which in ("first", "later")
+    )  # of two means, the fewer
+    sure = [name for share, error, name in saved if share > 0 and is_sure(share, error, count)]
     if not sure:
         return f"A name costs so many bits at first and when it was read before: {said}; none saves beyond the error."
     gains = f"it is cheaper, beyond the error, under {_listed(sure)}"
@@ -321,7 +359,7 @@ def _names(runs: Sequence[Run]) -> str:
         both = None if error is None or next_error is None else (error**2 + next_error**2) ** 0.5
         gains += (
             f", and the saving is largest for {name}"
-            if is_sure(best - next_best, both)
+            if is_sure(best - next_best, both, count)
             else "; in how much they save, the kinds do not differ beyond the error"
         )
     return f"A name costs so many bits at first and when it was read before: {said}; {gains}."

@@ -4,14 +4,17 @@ All lengths are in bytes: the window, the segment that gradients flow through, w
 bytes each a window of W bytes is W / m tokens. So at equal bytes all take equally many steps over equal stretches of
 text, and only the tokens differ. Bytes set the measure: D bytes in S seconds; each other kind is trained once on D
 bytes and once for S seconds. How many steps D bytes are is timed once and kept in the folder, as are the runs; how many
-fit into S seconds is known from how long the steps of the first training took.
+fit into S seconds is known from how long the steps of the first training took: by their median, so that what another
+program took from some of them does not decide. Whether the seconds were equal in the end is for the verdict to say.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,8 @@ BODY = sizing.Size(width=128, blocks=1, window=256, streams=16, segment=128)
 EVALUATIONS = 4
 HELD_OUT = 32_768
 """Bytes of held-out text that everything is measured on, at most."""
+WARM_UP = 5
+"""First steps of a training that say nothing of the others: memory is taken, the window fills."""
 PLAN = "plan.json"
 
 
@@ -175,7 +180,7 @@ def train_all(setting: Setting, corpus: Corpus, body: Recipe, found: Sequence[Ki
     runs = list(done.values())
     for kind in found:
         if not kind.is_bytes:
-            faster = _seconds(done[plain][0]) / _seconds(done[kind.name][0])
+            faster = step_seconds(done[plain][0]) / step_seconds(done[kind.name][0])
             wanted = Training(kind.name, "seconds", max(1, round(steps * faster)))
             runs.append((train(setting, body, kind, wanted), wanted))
     return runs
@@ -186,8 +191,11 @@ def last_step(run: Run) -> Mapping[str, Any]:
     return next(event for event in reversed(run.events()) if event["event"] == "step")
 
 
-def _seconds(run: Run) -> float:
-    return max(float(last_step(run)["seconds"]), 1e-6)
+def step_seconds(run: Run) -> float:
+    """What a step took, by its log: the median without the first ones, of which half of a short training are kept."""
+    done = [(0, 0.0), *((event["step"], event["seconds"]) for event in run.events() if event["event"] == "step")]
+    times = [(after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(done)]
+    return max(float(statistics.median(times[min(WARM_UP, len(times) // 2) :])), 1e-9)
 
 
 def plan(setting: Setting, corpus: Corpus, body: Recipe, found: Sequence[Kind]) -> int:

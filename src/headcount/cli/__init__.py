@@ -46,6 +46,9 @@ COMMANDS = {
 PAGES = ("score", "inspect", "report", "compare", "evaluate", "probe")
 """Commands that write a page, which `-o -` sends to standard output."""
 
+READERS = ("train", "generate", "score", "inspect", "corpus")
+"""Commands that read standard input where a lone `-` stands in the place of a text."""
+
 OUT_OF_MEMORY = "out of memory: lower batches.streams, batches.segment, model.width or the window"
 
 app = App(
@@ -99,8 +102,9 @@ def _name_streams(arguments: Sequence[str]) -> list[str]:
             continue
         if before in ("-o", "--output") and named[0] in PAGES:
             named[place] = STANDARD_OUTPUT
-        elif named[0] in ("train", "generate", "score", "inspect"):
-            is_value = before.startswith("--") and before not in ("--json", "--html")
+        elif named[0] in READERS:
+            is_text = before in ("--from", "--dump") and named[0] == "corpus"
+            is_value = before.startswith("-") and before not in ("--json", "--html", "--text") and not is_text
             named[place] = argument if is_value else STANDARD_INPUT
     return named
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json as jsons
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from headcount.cli.options import Json
+from headcount.cli.options import STANDARD_INPUT, Json
 
 if TYPE_CHECKING:
     from headcount.tables import CorpusTable
@@ -17,10 +18,15 @@ if TYPE_CHECKING:
 
 
 def corpus(
-    name: Annotated[str, Parameter(help="one of `headcount corpora`; or a file, folder, glob or archive of your own")],
+    name: Annotated[
+        str,
+        Parameter(help="one of `headcount corpora`; or a file, folder, glob or archive of your own, or - (piped in)"),
+    ],
     /,
     *,
-    from_: Annotated[tuple[str, ...], Parameter(name="--from", help="where its file or files lie")] = (),
+    from_: Annotated[
+        tuple[str, ...], Parameter(name="--from", consume_multiple=True, help="where its file or files lie; or -")
+    ] = (),
     dump: Annotated[Path | None, Parameter(help="wikipedia: the dump, .xml or packed")] = None,
     text: Annotated[bool, Parameter(negative="", help="wikipedia: render the markup to text")] = False,
     output: Annotated[
@@ -35,10 +41,12 @@ def corpus(
     if name != "wikipedia" and (dump is not None or text):
         raise RequestError("--dump and --text belong to wikipedia")
     if dump is not None:
-        from_ = (str(wikipedia.build(dump, "text" if text else "markup")),)
+        if from_:
+            raise RequestError("name one of --dump and --from: a dump to prepare, or what was prepared")
+        from_ = (str(wikipedia.build(Path(_piped(str(dump))), "text" if text else "markup")),)
     elif text:
         raise RequestError("--text renders a dump: name it with --dump")
-    table = _table(name, from_)
+    table = _table(_piped(name), tuple(map(_piped, from_)))
     found = corpora.open_corpus(table)
     if output is not None:
         corpora.export(found, output)
@@ -52,6 +60,13 @@ def corpus(
     if "divided" in facts:
         print(facts["divided"], flush=True)
     _say_how_to_train(found)
+
+
+def _piped(path: str) -> str:
+    """A path; standard input becomes a file in the cache."""
+    from headcount.text.corpora import keep_piped
+
+    return str(keep_piped(sys.stdin.buffer)) if path == STANDARD_INPUT else path
 
 
 def _table(name: str, paths: tuple[str, ...]) -> CorpusTable:

@@ -28,6 +28,14 @@ NEWLINE = 10
 UNKNOWN = re.compile(rb"<unk>(?!\S)(?<!\S<unk>)")
 
 
+PARTS = (
+    ("characters", "bytes"),
+    *((part, whole) for part in ("words", "lines", "newlines") for whole in ("bytes", "characters")),
+    ("unknown", "words"),
+)
+"""Counts that cannot be larger than others of the same text."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Counts:
     """What a text can be divided by; None is not known."""
@@ -38,7 +46,9 @@ class Counts:
     words: int | None = None
     """Split at ASCII white space, `<eos>` not among them; a text may have none."""
     lines: int | None = None
-    """Word-level readers add one `<eos>` for each."""
+    """Those that end: word-level readers add one `<eos>` for each. A last line without its end has none, and no model
+    was charged for it.
+    """
     newlines: int | None = None
     unknown: int | None = None
     """Words that are `<unk>`."""
@@ -47,10 +57,10 @@ class Counts:
 
     def __post_init__(self) -> None:
         for name, count in vars(self).items():
-            least = 0 if name in ("newlines", "unknown") else 1
+            least = 0 if name in ("lines", "newlines", "unknown") else 1
             if count is not None and count < least:
                 raise RequestError(f"{name} = {count}: must be a whole number from {least} on")
-        for part, whole in (("characters", "bytes"), ("words", "bytes"), ("newlines", "bytes"), ("unknown", "words")):
+        for part, whole in PARTS:
             few, many = getattr(self, part), getattr(self, whole)
             if few is not None and many is not None and few > many:
                 raise RequestError(f"{few:,} {part} in {many:,} {whole}: there cannot be so many")
@@ -79,7 +89,7 @@ def count(text: Text, tokens: int | None = None) -> Counts:
         bytes=len(text),
         characters=characters,
         words=words or None,
-        lines=newlines + int(text[-1] != NEWLINE),
+        lines=newlines,
         newlines=newlines,
         unknown=unknown if words else None,
         tokens=tokens,

@@ -108,7 +108,7 @@ def open_corpus(table: CorpusTable) -> Corpus:
     else:
         if table.sha256 and (gone := sources.gone(table.paths)):
             raise RequestError(f"{gone}: no such file; if it moved, corpus.path may say where: its hash is what counts")
-        file = CORPORA[table.name].find(table.paths)
+        file = CORPORA[table.name].find(sources.matched(table.paths))
         found = file_sha256(file)
     if table.sha256 not in (None, found):
         raise RequestError(f"{file} has changed: its sha256 is {found}, the recipe says {table.sha256}")

@@ -160,14 +160,28 @@ def _expanded(text: str) -> list[Path]:
             if _is_visible(Path(folder, name).relative_to(path).as_posix())
         ]
         what = f"{path} is a folder without texts in it"
-    elif not path.exists() and has_magic(text):
-        found, what = _matches(text), f"{text}: nothing matches"
     else:
-        return [path]
-    found = [file for file in found if file.is_file() and file.stat().st_size]
-    if not found:
-        raise RequestError(what)
-    return sorted(found, key=lambda file: file.as_posix())
+        return [Path(name) for name in matched([text])]
+    return _sorted(found, what)
+
+
+def matched(paths: Sequence[str]) -> list[str]:
+    """Paths, with the files that match in the place of every glob."""
+    found = []
+    for path in paths:
+        if Path(path).exists() or not has_magic(path):
+            found.append(path)
+        else:
+            found += map(str, _sorted(_matches(path), f"{path}: nothing matches"))
+    return found
+
+
+def _sorted(found: Sequence[Path], none: str) -> list[Path]:
+    """The files that hold something, by name; `none` is said if there are none."""
+    kept = [file for file in found if file.is_file() and file.stat().st_size]
+    if not kept:
+        raise RequestError(none)
+    return sorted(kept, key=lambda file: file.as_posix())
 
 
 def _matches(pattern: str) -> list[Path]:
@@ -183,7 +197,7 @@ def _require_file(path: Path) -> None:
     if not path.exists():
         raise RequestError(f"{path}: no such file")
     if not path.is_file():
-        raise RequestError(f"{path} is not a regular file: pipe it in and name it -")
+        raise RequestError(f"{path} is not a regular file; train, score, inspect and corpus take a pipe as -")
     if path.stat().st_size == 0:
         raise RequestError(f"{path} is empty")
 

@@ -1,8 +1,9 @@
 """WikiText-2 and WikiText-103 (Merity et al., 2017), tokenised and raw: three files each, joined as they are.
 
 The tokenised forms have a closed vocabulary and keep their `<unk>`; the raw forms are the same text without it. They
-come from a folder that holds `wiki.{train,valid,test}.tokens` (or `.raw`), plain or packed, from these three files,
-from the published zip, or from a download of it. Every part is known by its sha1, every zip by its sha256.
+come from a folder that holds `wiki.{train,valid,test}.tokens` (or `.raw`), plain or packed, or the published zip; from
+these three files, from the zip itself, or from a download of it. Every part is known by its sha1, every zip by its
+sha256.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import collections
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from headcount.errors import DataError, RequestError
@@ -114,12 +116,14 @@ def _parts(name: str, paths: Sequence[str]) -> dict[str, Iterator[bytes]]:
 def _part(paths: Sequence[str], wanted: str, name: str) -> Iterator[bytes]:
     """The bytes of one of the three files, wherever among the paths it lies."""
     for path in map(Path, paths):
-        inside = sorted(file for file in path.rglob(f"{wanted}*") if file.is_file()) if path.is_dir() else [path]
-        for file in inside:
-            if archives.plain_name(file.name) == wanted:
+        # Of a folder only what has a published name: others may be large, and hold anything.
+        names = (f"{wanted}*", FORMS[name].zip)
+        found = [sorted(path.rglob(one)) for one in names] if path.is_dir() else [[path]]
+        for file in chain.from_iterable(found):
+            if archives.plain_name(file.name) == wanted and file.is_file():
                 yield from archives.only_file(file)
                 return
-            if archives.is_packed(file) and not path.is_dir():
+            if archives.is_packed(file) and file.is_file():
                 for member, content in archives.files(file):
                     if PurePosixPath(member).name == wanted:
                         yield from content

@@ -123,7 +123,8 @@ def piece_cut(text: Text, begin: int, place: int) -> int:
     """Where one match of `WORD` ends whatever was before it, or one that is counted from the beginning of the piece."""
     if (sure := last_cut(text, begin, place, _apart)) is not None:
         return sure
-    near = stretch(text, begin, place + LONGEST + 1)  # what follows a match may decide where it ends
+    # The first match whole, and one byte after `place`: a match that goes on there does not end there.
+    near = stretch(text, begin, max(begin + LONGEST, place + 1))
     ends = [begin + match.end() for match in WORD.finditer(near)]
     return max((end for end in ends if end <= place), default=ends[0])
 
