@@ -142,7 +142,8 @@ def table_of(records: list[dict[str, Any]]) -> dict[str, Any]:
             above_law=float(np.mean([r["bits_per_byte"] - law(r["parameters"], r["bytes"], TEXT) for r in same])),
         )
         sizes.append(asdict(timed))
-    return {"law": fitted, "sizes": sizes}
+    reads = [r["bytes"] for r in learnt]
+    return {"law": fitted, "read": [min(reads), max(reads)], "sizes": sizes}
 
 
 def write(records: list[dict[str, Any]]) -> None:

@@ -84,7 +84,8 @@ def test_for_the_budget_of_the_desk_recipe_its_width_is_chosen():
 
 def test_a_short_text_gets_a_small_model_however_long_the_budget():
     assert sizing.choose(1_000, 15_000).width <= 128
-    assert sizing.recipe_for(15_000, sizing.choose(1_000, 15_000)).model["dropout"] == 0.4
+    recipe = sizing.recipe_for(15_000, sizing.choose(1_000, 15_000))
+    assert recipe.model["dropout"] == 0.4 and recipe.corpus.split[1] == sizing.HELD_OUT_MOST == 0.2
 
 
 def test_repeats_are_worth_less_and_less():
@@ -132,3 +133,27 @@ def test_what_is_expected_counts_only_the_time_that_is_left_for_learning():
     assert "no wider" not in sizing.said(size, 1, 10**8, 1.0, 10**6)
     small = sizing.choose(100, 100_000)
     assert "the text has only 100,000 bytes" in sizing.said(small, 100, 100_000, 1.0, 10**6)
+
+
+def test_what_twice_the_time_would_give_is_twice_the_minutes_less_what_evaluations_take():
+    size, minutes, slowness, read = sizing.choose(3, 10**8), 3, 1.5, 10**6
+    left = 2 * minutes * 60 - (minutes * 60 - read * size.seconds_per_byte * slowness)
+    longer = sizing.choose(2 * minutes, 10**8, slowness)
+    bits = sizing.expected_after(longer, left / (longer.seconds_per_byte * slowness), 10**8)
+    said = sizing.said(size, minutes, 10**8, slowness, read)
+    assert said.endswith(f"in twice the time about {bits:.2f}")
+
+
+def test_beyond_what_was_measured_it_says_so_and_expects_nothing_worse_than_a_guess():
+    least, most = sizing.measured_reads()
+    bytes_read = [run["bytes"] for run in measured()]
+    assert least == min(bytes_read) and max(bytes_read) <= most < 10**9
+    size = sizing.choose(1, 10**8)
+    for read, unsure in ((least - 1, True), (least, False), (most, False), (most + 1, True)):
+        assert ("only runs of 0.9 to 77 MB were measured" in sizing.said(size, 1, 10**8, 1.0, read)) == unsure
+    assert "about 8.00 bits per byte" in sizing.said(size, 0.0001, 10**8, 1.0, 1)
+
+
+@pytest.mark.parametrize(("blocks", "head"), [(1, 0), (2, 0), (3, 1)])
+def test_the_head_sits_in_the_last_block_but_one(blocks, head):
+    assert sizing.Size(width=8, blocks=blocks).tables()["model"]["attention"] == [head]

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from headcount.cli import run
+from headcount.show import heat
+from tests.show.test_pages import data_of
 
 PAGES = ["report", "several", "attention", "heads", "neurons", "scored", "difference", "compare", "context", "nothing"]
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -142,13 +144,28 @@ def test_the_ruler_shows_where_the_head_looked(browser, folder):
     assert not every(browser, ".ruler rect")
     click(browser, every(browser, ".looking b[data-at]")[300])
     assert len(every(browser, ".ruler rect")) == 24
-    lit = [
-        b
-        for b in every(browser, ".looking b[data-at]")
-        if b.value_of_css_property("background-color") != "rgba(0, 0, 0, 0)"
-    ]
-    assert 1 <= len(lit) <= 24
-    assert "To predict byte" in one(browser, ".places").text and len(every(browser, ".places li")) == 8
+    chosen, data = one(browser, ".looking b.on"), data_of((folder / "attention.html").read_text())
+    at, text = int(chosen.get_attribute("data-at")), bytes(data["bytes"])
+    places = data["heads"][0]["places"][at]
+    assert f"To predict byte {at}" in one(browser, ".places").text
+    # A row was written after the byte before its place, so a distance of 0 is the byte before the chosen one.
+    read = [at - 1 - distance for distance in places[::2]]
+    shown = [item.text.split(" ")[0] for item in every(browser, ".places li")]
+    assert shown == [heat.name_of(text[byte : byte + 1]) for byte in read[:8]]
+    begins = [int(b.get_attribute("data-at")) for b in every(browser, ".looking b[data-at]")]
+    lit = {int(b.get_attribute("data-at")) for b in every(browser, ".looking b[style*='rgba']")}
+    assert lit == {max(begin for begin in begins if begin <= byte) for byte in read}
+
+
+def test_a_run_of_spaces_stays_in_its_box_on_a_phone(phone, folder):
+    for name in ("scored", "neurons"):
+        opened(phone, folder / f"{name}.html")
+        outside = """const box = document.querySelector(".heat").getBoundingClientRect();
+            return [...document.querySelectorAll(".heat b")]
+                .filter((b) => b.getBoundingClientRect().right > box.right).length"""
+        phone.execute_script("""const at = document.querySelector(".heat"), copy = at.firstChild;
+            for (let i = 0; i < 90; i += 1) { const b = copy.cloneNode(); b.textContent = " "; at.prepend(b); }""")
+        assert phone.execute_script(outside) == 0
 
 
 def test_another_head_shows_where_it_looked_at_the_same_byte(browser, folder):

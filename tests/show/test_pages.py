@@ -13,6 +13,7 @@ from headcount.cli import run
 from headcount.models.contract import Part
 from headcount.show import heat
 from headcount.show.architecture import drawing
+from headcount.show.curves import curves
 from headcount.show.page import ASSETS, Section, page, table
 from headcount.show.plots import Line, Mark, line_chart, ticks
 
@@ -40,6 +41,8 @@ def test_train_ends_with_the_report_and_it_shows_the_run(trained, capsys):
     assert [s["step"] for s in data["samples"][0]] == [2, 4, 6]
     sampled = [json.loads(line) for line in (trained / "one" / "metrics.jsonl").read_text().splitlines()]
     assert [s["text"] for s in data["samples"][0]] == [e["text"] for e in sampled if e["event"] == "sampled"]
+    evaluated = {e["step"]: f"{e['bits_per_byte']:.4f} bits per byte" for e in sampled if e["event"] == "evaluated"}
+    assert [s["measured"] for s in data["samples"][0]] == [evaluated[step] for step in (2, 4, 6)]
     (expected,) = data["expected"]
     assert len(expected["bytes"]) == len(expected["bits"]) == len(expected["candidates"])
     assert all(len(row) == 10 for row in expected["candidates"])
@@ -265,3 +268,19 @@ def test_a_table_that_is_too_wide_shows_that_it_scrolls():
     scroll = style.split("\n.scroll {")[1].split("}")[0]
     assert scroll.count("no-repeat local") == 2 and scroll.count("no-repeat scroll") == 2 and "--shade" in scroll
     assert ".scroll { overflow: visible; background: none; }" in style
+
+
+def test_averaged_points_of_a_curve_stand_in_the_middle_of_what_they_are_of():
+    steps = [{"event": "step", "step": n, "bytes": n, "seconds": n, "bits_per_byte": 5.0} for n in range(1, 1_201)]
+    points = re.search(r'class="line c0 thin" points="([^"]*)"', curves([("one", steps)]))[1].split()
+    places = [float(point.split(",")[0]) for point in points]
+    assert len(places) == 240
+    # Five steps a point: the first is step 3 of 1 … 1,200, as far from the left as the last is from the right.
+    assert places[0] - 108 == pytest.approx((3 - 0) / 1_200 * (720 - 34 - 108), abs=0.1)
+
+
+def test_a_colour_that_is_used_again_is_dashed():
+    lines = [Line(str(n), [(0, n), (1, n)], n, marked=bool(n % 2)) for n in range(8)]
+    drawn = line_chart(lines, "steps", "bits")
+    assert drawn.count(" again") == 4 and 'class="line c0 again thin"' in drawn and 'class="line c1 again"' in drawn
+    assert 'class="key c1 again"' in drawn

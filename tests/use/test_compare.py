@@ -10,7 +10,7 @@ from headcount.errors import RequestError
 from headcount.learn.run import Run
 from headcount.show.compared import cells
 from headcount.use.compare import compare
-from tests.conftest import make_text
+from tests.conftest import a_figure, make_text
 
 SMALL = ["--set", "model.width=8", "--set", "evaluate.limit=256", "--steps"]
 
@@ -169,3 +169,35 @@ def test_a_run_without_a_figure_and_a_run_named_twice(runs, capsys):
     assert groups[0]["rows"][0]["figure"]["value"] > 0
     (group,) = compare(["long"])
     assert group.differs == "no figure was measured"
+
+
+def test_the_largest_group_is_first_and_points_of_a_curve_rank_nobody(runs, text_file):
+    assert run(["train", str(text_file), "--run", "third", *SMALL, "3"]) == 0
+    altered(runs / "third", corpus={"name": "x", "split": "test", "sha256": "f" * 64, "bytes": 999}, bytes=999)
+    point = a_figure(protocol={"curve": "window"}, corpus=Run("long").own_figure()["corpus"], bytes=256, value=0.01)
+    with (runs / "third" / "figures.jsonl").open("a") as file:
+        file.write(json.dumps(point) + "\n")
+    first, second = compare(["third", "short", "long"])
+    assert [row.run for row in first.rows] == ["long", "short"] and [row.run for row in second.rows] == ["third"]
+
+
+def test_a_token_that_stands_for_more_bytes_costs_less_a_byte(runs):
+    (whole,) = compare(["long"])[0].rows
+    altered(runs / "long", tokens={"kind": "bytes", "vocabulary": 256, "scored": 64, "exact": True})
+    (row,) = compare(["long"])[0].rows
+    assert row.flops == round(whole.flops / 4)
+
+
+def test_what_a_damaged_log_has_lost_is_unknown_and_said(runs, capsys):
+    log = runs / "long" / "metrics.jsonl"
+    lost = len(log.read_text().splitlines())
+    log.write_text("?\n" * lost)
+    assert run(["compare", "long"]) == 0
+    said = capsys.readouterr()
+    assert f"{lost} damaged lines of long/metrics.jsonl passed over" in said.err
+    (row,) = compare(["long"])[0].rows
+    assert cells(row)[3:6] == ["unknown"] * 3 and (row.step, row.last_step) == (30, 30)
+    for again in (["report", "long"], ["resume", "long"]):
+        log.write_text("?\n" * lost)
+        assert run(again) == 0
+        assert f"{lost} damaged lines of long/metrics.jsonl passed over" in capsys.readouterr().err

@@ -102,12 +102,28 @@ class Law:
         return bits
 
 
+UNIFORM = 8.0
+"""Bits that a guess among 256 bytes takes: nothing is expected to be worse."""
+
+
+@cache
+def measured_reads() -> tuple[int, int]:
+    """The fewest and the most bytes that the law's runs have read; beyond them it was not measured."""
+    least, most = _shipped()["read"]
+    return least, most
+
+
 @cache
 def table() -> tuple[Law, tuple[TimedSize, ...]]:
     """The law and the sizes, smallest first."""
-    data = json.loads((Path(__file__).parent / "sizes.json").read_text(encoding="utf-8"))
+    data = _shipped()
     sizes = sorted((TimedSize(**row) for row in data["sizes"]), key=lambda size: size.parameters)
     return Law(**data["law"]), tuple(sizes)
+
+
+def _shipped() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((Path(__file__).parent / "sizes.json").read_text(encoding="utf-8"))
+    return found
 
 
 def choose(minutes: float, text: int, slowness: float = 1.0) -> TimedSize:
@@ -173,9 +189,12 @@ def said(size: TimedSize, minutes: float, text: int, slowness: float, read: int)
     twice = expected_after(longer, (minutes * 60 + learning) / (longer.seconds_per_byte * slowness), text)
     best = min(table()[1], key=lambda other: expected(other, minutes, text, slowness))
     short = f"; no wider, because the text has only {text:,} bytes" if best.width > size.width else ""
+    least, most = measured_reads()
+    unsure = "" if least <= read <= most else f"; only runs of {least / 1e6:,.1f} to {most / 1e6:,.0f} MB were measured"
+    now, then = (min(bits, UNIFORM) for bits in (expected_after(size, read, text), twice))
     return (
         f"for {minutes:g} minutes here: {blocks} of {size.width}, {size.streams} streams, a window of {size.window} "
-        f"({size.parameters / 1e6:.2f}M parameters), {read / 1e6:,.2f} MB to read, {read / text:,.2f} times the text"
-        f"{short}\nexpected: about {expected_after(size, read, text):.2f} bits per byte if the text is like enwik8, "
-        f"where this was measured; in twice the time about {twice:.2f}"
+        f"({size.parameters / 1e6:.2f}M parameters in use), {read / 1e6:,.2f} MB to read, "
+        f"{read / text:,.2f} times the text{short}\nexpected: about {now:.2f} bits per byte if the text is like "
+        f"enwik8, where this was measured; in twice the time about {then:.2f}{unsure}"
     )

@@ -85,4 +85,4 @@ def compared_page(groups: Sequence[Group]) -> str:
     about = "Validation is marked."
     if len(groups) > 1:
         about += " Curves are drawn together even where the figures may not be ranked."
-    return page("Headcount: runs side by side", [*sections, Section("Learning", about, plot)])
+    return page("Headcount: runs side by side", [*sections, Section("Learning", about, plot)], wide=True)

@@ -23,8 +23,8 @@ class Section:
     """Whose it is, where a page has the same section of several."""
 
 
-def page(title: str, sections: Iterable[Section], data: dict[str, Any] | None = None) -> str:
-    """The whole page; `data` is what its script works with."""
+def page(title: str, sections: Iterable[Section], data: dict[str, Any] | None = None, *, wide: bool = False) -> str:
+    """The whole page; `data` is what its script works with; `wide`: for tables of many columns."""
     style = (ASSETS / "page.css").read_text(encoding="utf-8")
     script = (ASSETS / "page.js").read_text(encoding="utf-8")
     sections = list(sections)
@@ -44,7 +44,7 @@ def page(title: str, sections: Iterable[Section], data: dict[str, Any] | None = 
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style></head>\n"
-        f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{parts}\n</main>\n"
+        f"<body>\n<main{' class=wide' if wide else ''}>\n<h1>{escape(title)}</h1>\n{parts}\n</main>\n"
         f'<script type="application/json" id="data">{payload}</script>\n<script>\n{script}</script>\n</body></html>\n'
     )
 

@@ -56,10 +56,7 @@ def line_chart(
         if min(xs) <= mark.at <= max(xs)
     ]
     parts += [_drawn(line, x_at, y_at, x_label, y_label) for line in lines]
-    legend = "".join(
-        f'<span class="key c{line.colour % COLOURS}{" thin" if not line.marked else ""}">{escape(line.name)}</span>'
-        for line in lines
-    )
+    legend = "".join(f'<span class="key {_look(line)}">{escape(line.name)}</span>' for line in lines)
     return (
         f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(y_label)} by {escape(x_label)}">'
@@ -71,19 +68,25 @@ def _drawn(
     line: Line, x_at: Callable[[float], float], y_at: Callable[[float], float], x_label: str, y_label: str
 ) -> str:
     """A curve; one that is not marked may come from above, and is seen from where it enters the plot."""
-    place, colour = [(x_at(x), y_at(y)) for x, y in line.points], f"c{line.colour % COLOURS}"
+    place = [(x_at(x), y_at(y)) for x, y in line.points]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in place)
     if not line.marked:
         box = f'x="{LEFT}" y="{TOP}" width="{WIDTH - RIGHT - LEFT}" height="{HEIGHT - BOTTOM - TOP}"'
         view = f'viewBox="{LEFT} {TOP} {WIDTH - RIGHT - LEFT} {HEIGHT - BOTTOM - TOP}"'
-        return f'<svg {box} {view}><polyline class="line {colour} thin" points="{path}"/></svg>'
+        return f'<svg {box} {view}><polyline class="line {_look(line)}" points="{path}"/></svg>'
     radius = 3 if len(place) > 1 else 6
     dots = "".join(
-        f'<circle class="dot {colour}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">'
+        f'<circle class="dot c{line.colour % COLOURS}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">'
         f"<title>{escape(line.name)}: {y_label} {value:.4f} at {x_label} {along:,.6g}</title></circle>"
         for (x, y), (along, value) in zip(place, line.points, strict=True)
     )
-    return f'<polyline class="line {colour}" points="{path}"/>{dots}'
+    return f'<polyline class="line {_look(line)}" points="{path}"/>{dots}'
+
+
+def _look(line: Line) -> str:
+    """Classes: the colour, dashed where it is used for the second time, and thin where nothing is marked."""
+    again = " again" if line.colour >= COLOURS else ""
+    return f"c{line.colour % COLOURS}{again}{'' if line.marked else ' thin'}"
 
 
 def bar_chart(bars: Sequence[tuple[str, float, str]], label: str, marks: Sequence[float] = ()) -> str:

@@ -139,6 +139,8 @@ def heat_section(lm: LanguageModel, text: bytes, title: str, data: dict[str, Any
         f"arrow keys: the ten likeliest come here.</p></div></div>"
     )
     about = f"{counted(len(text), 'byte')}, {value:.3f} {unit}, from an empty state. The warmer, the more bits."
+    if lm.tokens.kind not in ("bytes", "legacy-txl"):
+        about += " The bits of a token's last byte hold that it ends there, which the likeliest bytes do not show."
     return Section(title, about, body)
 
 

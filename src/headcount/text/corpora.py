@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount import durable
+from headcount.counted import counted
 from headcount.errors import DataError, RequestError, nearest
 from headcount.tables import CorpusTable
 from headcount.text import mapped, prepared, published, sources, text8, wikipedia, wikitext
@@ -74,7 +75,7 @@ class Corpus:
     def lacks(self) -> str | None:
         """Why no model can be trained on it, if none can."""
         if self.ends[-1] < LEAST_BYTES:
-            return f"{self.file} has {self.ends[-1]} bytes: at least {LEAST_BYTES} are needed"
+            return f"{self.file} has {counted(self.ends[-1], 'byte')}: at least {LEAST_BYTES} are needed"
         empty = [split for split in SPLITS[:2] if not len(self.parts()[split])]
         return f"the corpus {self.name} has no {empty[0]} split" if empty else None
 
