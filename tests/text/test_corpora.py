@@ -86,6 +86,39 @@ def test_a_prepared_corpus_that_is_damaged_is_refused(parted):
         open_corpus(CorpusTable(name="wikipedia", path=str(parted)))
 
 
+def test_what_was_exported_is_the_corpus_again_once_its_hash_is_right(parted, text_file, tmp_path, monkeypatch):
+    there = open_corpus(CorpusTable(name="wikipedia", path=str(parted)))
+    folder = tmp_path / "out"
+    corpora.export(there, folder)
+    monkeypatch.setenv("HEADCOUNT_CACHE", str(tmp_path / "elsewhere"))
+    table = CorpusTable(name="wikipedia", path=str(folder))
+    for _ in range(2):
+        here = open_corpus(table)
+        assert (here.sha256, here.ends, here.shares) == (there.sha256, there.ends, None)
+    assert here.manifest() == there.manifest() and prepared.is_whole(here.file)
+    moved = b"".join((folder / f"{split}.txt").read_bytes() for split in ("train", "valid"))
+    (folder / "train.txt").write_bytes(moved)  # the same bytes in all, and other parts
+    (folder / "valid.txt").write_bytes(b"")
+    monkeypatch.setenv("HEADCOUNT_CACHE", str(tmp_path / "a third"))
+    with pytest.raises(DataError, match=r"out is damaged: its parts are not those that its manifest.json is about"):
+        open_corpus(table)
+    assert not [p for p in (tmp_path / "a third").iterdir() if p.is_file()]
+    (folder / "test.txt").unlink()
+    with pytest.raises(RequestError, match=r"test.txt: No such file"):
+        open_corpus(table)
+    listed = json.loads((folder / "manifest.json").read_text())
+    for wrong, error in (({"sha256": "../x"}, DataError), ({"parts": {}}, DataError), ({"corpus": "x"}, RequestError)):
+        (folder / "manifest.json").write_text(json.dumps({**listed, **wrong}))
+        with pytest.raises(error):
+            open_corpus(table)
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(DataError, match="damaged"):
+        open_corpus(table)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(RequestError, match=r"is a folder without a manifest.json"):
+        open_corpus(table)
+
+
 def test_export_writes_the_parts_and_a_manifest(parted, text_file, tmp_path):
     corpora.export(open_corpus(CorpusTable(name="wikipedia", path=str(parted))), tmp_path / "out")
     assert (tmp_path / "out" / "valid.txt").read_bytes() == b"v" * 200

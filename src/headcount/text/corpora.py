@@ -135,7 +135,7 @@ def export(corpus: Corpus, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for split, part in corpus.parts().items():
             durable.write(folder / f"{split}.txt", mapped.chunks(part))
-        durable.write_json(folder / "manifest.json", corpus.manifest())
+        durable.write_json(folder / prepared.EXPORTED_MANIFEST, corpus.manifest())
     except OSError as error:
         raise RequestError(f"cannot write to {folder}: {error.strerror}") from error
 

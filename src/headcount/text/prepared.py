@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from headcount import durable
-from headcount.errors import DataError
-from headcount.text.sources import file_sha256
+from headcount.errors import DataError, RequestError
+from headcount.text import mapped
+from headcount.text.cache import making
+from headcount.text.sources import file_sha256, map_file
 from headcount.version import __version__
 
 SPLITS = ("train", "valid", "test")
+EXPORTED_MANIFEST = "manifest.json"
+"""Beside the parts of a corpus that is written out for other programs."""
+_HASH = re.compile("[0-9a-f]{64}")
 Counts = dict[str, int]
 
 
@@ -93,6 +99,38 @@ def write(file: Path, parts: Mapping[str, tuple[Iterable[bytes], Counts]], facts
         "parts": {name: {"bytes": sizes[name], **counts} for name, (_, counts) in parts.items()},
     }
     durable.write_json(manifest_file(file), manifest)
+
+
+def brought_back(folder: Path, corpus: str) -> Path:
+    """The prepared file of a corpus that was exported into a folder: made again in the cache, and verified."""
+    listed = folder / EXPORTED_MANIFEST
+    try:
+        manifest = json.loads(listed.read_text(encoding="utf-8"))
+    except OSError:
+        raise RequestError(f"{folder} is a folder without a {listed.name}: name what was made, or a dump") from None
+    except ValueError as error:
+        raise DataError(f"{listed} is damaged: {error}") from error
+    if not _is_manifest(manifest) or tuple(manifest["parts"]) != SPLITS or not _HASH.fullmatch(str(manifest["sha256"])):
+        raise DataError(f"{listed} is damaged: it is not the manifest of a corpus in three parts")
+    if manifest.get("corpus") != corpus:
+        raise RequestError(f"{folder} holds the corpus {manifest.get('corpus')}, not {corpus}")
+    with making(f"exported-{manifest['sha256'][:24]}") as kept:
+        if not is_whole(kept):
+            files = [folder / f"{split}.txt" for split in SPLITS]
+            try:
+                sizes = [file.stat().st_size for file in files]
+                full = [file for file, size in zip(files, sizes, strict=True) if size]
+                durable.write(kept, (chunk for file in full for chunk in mapped.chunks(map_file(file))))
+            except OSError as error:
+                raise RequestError(f"{error.filename}: {error.strerror}") from error
+            if (
+                sizes != [part["bytes"] for part in manifest["parts"].values()]
+                or file_sha256(kept) != manifest["sha256"]
+            ):
+                kept.unlink()
+                raise DataError(f"{folder} is damaged: its parts are not those that its {listed.name} is about")
+            durable.write_json(manifest_file(kept), manifest)
+        return kept
 
 
 def counted(content: Iterator[bytes], counts: Counts) -> Iterator[bytes]:

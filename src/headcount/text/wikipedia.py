@@ -84,6 +84,8 @@ def find(paths: Sequence[str]) -> Path:
         path = Path(paths[0])
         if prepared.manifest_file(path).is_file():
             return path
+        if path.is_dir():
+            return prepared.brought_back(path, "wikipedia")
         kept = build(path)
         if divided := (prepared.read_manifest(kept) or {}).get("divided"):
             say(divided)
