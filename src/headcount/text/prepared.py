@@ -122,7 +122,7 @@ def brought_back(folder: Path, corpus: str) -> Path:
                 full = [file for file, size in zip(files, sizes, strict=True) if size]
                 durable.write(kept, (chunk for file in full for chunk in mapped.chunks(map_file(file))))
             except OSError as error:
-                raise RequestError(f"{error.filename}: {error.strerror}") from error
+                raise RequestError(f"{error.filename or kept}: {error.strerror}") from error
             if (
                 sizes != [part["bytes"] for part in manifest["parts"].values()]
                 or file_sha256(kept) != manifest["sha256"]
