@@ -147,7 +147,7 @@ def whole_runs() -> list[str]:
     lines = []
     for model, base in BASES.items():
         file = RECIPES / f"{model.replace('-', '_')}.toml"
-        found = [r for r in records(WHOLE) if r.get("model", "sha-rnn") == model]
+        found = [r for r in records(WHOLE) if _model(r) == model]
         desk, defaults = varied(read(file)), varied(from_dict(base, ()))
         if found:
             lines += [
@@ -162,8 +162,7 @@ def whole_runs() -> list[str]:
                 "|---|---|---|---|---|---|---|---|",
             ]
         for r in sorted(found, key=lambda r: r["bits_per_byte"]):
-            # What had no key when a run was made is as its default has it.
-            had = {key: r["settings"].get(key, defaults[key]) for key in desk}
+            had = as_now(r["settings"], defaults)
             changes = [f"{key} = {value}" for key, value in had.items() if desk[key] != value]
             changed = ", ".join([*changes, *filter(None, [r["note"]])])
             test = f"{r['test']:.4f}" if r.get("test") else ""
@@ -180,7 +179,7 @@ def trial_counts(found: list[dict[str, Any]]) -> list[str]:
         model: [
             r["bits_per_byte"]
             for r in found
-            if r.get("model", "sha-rnn") == model and r["budget"] == SHORT_TRIAL and "n-grams" not in r["trial"]
+            if _model(r) == model and r["budget"] == SHORT_TRIAL and "n-grams" not in r["trial"]
         ]
         for model in BASES
     }
@@ -190,24 +189,46 @@ def trial_counts(found: list[dict[str, Any]]) -> list[str]:
         "## How many",
         "",
         f"Trials of {SHORT_TRIAL:,} base steps in the order in which they were run, and the best bits per byte so far,",
-        "also after as many as another model had. Without the SHA-RNN's n-grams, which its recipe does not use. Longer",
-        "trials and whole runs are counted apart. A trial without an architecture in its record was timed by itself,",
+        "also after as many as another model had. At length: different settings that were tried by whole runs or by",
+        "trials of 8,000 base steps, which is some seven minutes of them; seeds and repeats aside. Both without the",
+        "SHA-RNN's n-grams, which its recipe does not use. A trial without an architecture in its record was timed by itself,",
         "on a machine that was crowded or not: steps of one architecture then differ by up to a third.",
         "",
-        f"| model | trials | {' | '.join(f'best of {count}' for count in counts)} | longer trials | whole runs |",
-        "|---|---|" + "---|" * (len(counts) + 2),
+        f"| model | trials | {' | '.join(f'best of {count}' for count in counts)} | settings at length |",
+        "|---|---|" + "---|" * (len(counts) + 1),
     ]
     for model, bits in short.items():
         cells = " | ".join(f"{min(bits[:count]):.4f}" if len(bits) >= count else "" for count in counts)
-        longer = sum(r.get("model", "sha-rnn") == model and r["budget"] > SHORT_TRIAL for r in found)
-        whole = sum(r.get("model", "sha-rnn") == model for r in records(WHOLE))
-        lines.append(f"| {model} | {len(bits)} | {cells} | {longer} | {whole} |")
+        lines.append(f"| {model} | {len(bits)} | {cells} | {len(settings_at_length(model, found))} |")
     return lines
+
+
+def settings_at_length(model: str, found: list[dict[str, Any]]) -> set[str]:
+    """What differs between the longer trials and whole runs of a model, seeds and n-grams aside."""
+    defaults = varied(from_dict(BASES[model], ()))
+    tried = [
+        (varied(from_dict(BASES[model], tuple(r["settings"]))), "")
+        for r in found
+        if _model(r) == model and r["budget"] > SHORT_TRIAL
+    ]
+    tried += [(as_now(r["settings"], defaults), r["note"]) for r in records(WHOLE) if _model(r) == model]
+    plain = (pair for pair in tried if not pair[0].get("model.ngrams"))
+    return {json.dumps([{**settings, "seed": 0}, note], sort_keys=True) for settings, note in plain}
+
+
+def as_now(settings: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """A run's settings by the keys of today: what had no key when it was made is as its default has it."""
+    return {key: settings.get(key, default) for key, default in defaults.items()}
+
+
+def _model(record: dict[str, Any]) -> str:
+    """The first records had one model only."""
+    return str(record.get("model", "sha-rnn"))
 
 
 def _section(record: dict[str, Any]) -> tuple[str, str, int]:
     """Model, how heads begin, budget."""
-    return record.get("model", "sha-rnn"), record["head"], record["budget"]
+    return _model(record), record["head"], record["budget"]
 
 
 def write_table(found: list[dict[str, Any]]) -> None:
