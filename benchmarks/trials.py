@@ -289,15 +289,22 @@ CHAR_NEXT: dict[str, tuple[str, ...]] = {
     "norms after, no auxiliary losses, lr 1.5e-3": (*PLAIN, "model.norm=post", "optimiser.lr=0.0015"),
     "beta2 0.95, warm-up 2 %": ("optimiser.betas=[0.9, 0.95]", "schedule.warmup=0.02"),
 }
-XL_LONGER = {
+XL_SMALL = XL_NEXT["layers 2, window 128, width 160"]
+XL_LONGER: dict[str, tuple[str, ...]] = {
     "as it is": (),
     "window 128": XL_NEXT["window 128"],
-    "layers 2, window 128, width 160": XL_NEXT["layers 2, window 128, width 160"],
+    "layers 2, window 128, width 160": XL_SMALL,
+    "layers 2, window 128, width 160, lr 3e-3, warm-up 10 %": (*XL_SMALL, "optimiser.lr=0.003", "schedule.warmup=0.1"),
+    "layers 2, window 128, inner 1,024": ("model.layers=2", "model.window=128", "model.inner=1024"),
+    "window 128, u and v of every layer": ("model.window=128", "model.shared_biases=false"),
 }
-CHAR_NEXT_LONGER = {
+CHAR_SMALL = CHAR_NEXT["layers 2, inner 1,024"]
+CHAR_NEXT_LONGER: dict[str, tuple[str, ...]] = {
     "context 32": CHAR_NEXT["context 32"],
     "lr 3e-3": CHAR_NEXT["lr 3e-3"],
-    "layers 2, inner 1,024, lr 3e-3": (*CHAR_NEXT["layers 2, inner 1,024"], "optimiser.lr=0.003"),
+    "layers 2, inner 1,024, lr 3e-3": (*CHAR_SMALL, "optimiser.lr=0.003"),
+    "lr 3e-3, clip 1, beta2 0.999": ("optimiser.lr=0.003", "optimiser.clip=1.0", "optimiser.betas=[0.9, 0.999]"),
+    "no auxiliary losses, lr 3e-3": (*PLAIN, "optimiser.lr=0.003"),
 }
 CHAR_LONGER = ("context 64, width 128, lr 4e-3", "context 128, width 128, lr 4e-3")
 TRIALS = (
