@@ -6,7 +6,8 @@
 
 Runs that have ended, with the figures that were measured on them, become records in docs/results/comparison.jsonl,
 known by their weights, and docs/results/comparison.md shows them: every run, and for every model the mean over its
-seeds. A record keeps every figure with how it was measured; the page shows those that were measured as it says.
+seeds. A record keeps every figure with how it was measured; the page shows those that were measured as it says, of
+runs of the desk recipes as they are now.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from benchmarks.tune import RECIPES, RESULTS, as_now, varied
 from headcount.learn.run import Run
 from headcount.models import configure
+from headcount.recipe import Recipe, read
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 RECORDS = RESULTS / "comparison.jsonl"
 NAMES = {"sha-rnn": "SHA-RNN", "transformer-xl": "Transformer-XL", "char-transformer": "character Transformer"}
 
@@ -38,6 +40,7 @@ def record(path: Path) -> dict[str, Any]:
     return {
         "model": run.recipe.model["kind"],
         "seed": run.recipe.seed,
+        "settings": settings(run.recipe),
         "weights": figures[0]["model"]["sha256"],
         "parameters": figures[0]["model"]["parameters"],
         "steps": last["step"],
@@ -58,6 +61,17 @@ def record(path: Path) -> dict[str, Any]:
         ],
         "date": figures[0]["date"][:10],
     }
+
+
+def settings(recipe: Recipe) -> dict[str, Any]:
+    """What a model is and learns by, seed aside."""
+    return {key: value for key, value in varied(recipe).items() if key != "seed"}
+
+
+def by_the_recipe(found: dict[str, Any]) -> bool:
+    """Whether a run had the desk recipe of its model as it is now."""
+    desk = settings(read(RECIPES / f"{found['model'].replace('-', '_')}.toml"))
+    return as_now(found["settings"], desk) == desk
 
 
 def as_the_page_says(protocol: dict[str, Any], config: Any) -> bool:
@@ -136,7 +150,7 @@ def main() -> None:
         found = record(path)
         by_weights[found["weights"]] = found
     RECORDS.write_text("".join(json.dumps(r) + "\n" for r in by_weights.values()))
-    write_page(list(by_weights.values()))
+    write_page([found for found in by_weights.values() if by_the_recipe(found)])
 
 
 if __name__ == "__main__":

@@ -230,20 +230,6 @@ XL_NEXT: dict[str, tuple[str, ...]] = {
     ),
     "u and v of every layer": ("model.shared_biases=false",),
     "weights begin at 0.125": ("model.init_std=0.125",),
-    "linear to 0": LINEAR,
-    "layers 2, window 512": ("model.layers=2", "model.window=512"),
-    "heads 8": ("model.heads=8",),
-    "weight decay 0.1": ("optimiser.weight_decay=0.1",),
-    "streams 4, lr 1.5e-3": ("batches.streams=4", "optimiser.lr=0.0015"),
-    "layers 4, width 96": ("model.layers=4", "model.width=96", "model.inner=384", "model.init_std=0.1"),
-    "layers 2, width 256, inner 512, lr 1.5e-3": (
-        "model.layers=2",
-        "model.width=256",
-        "model.init_std=0.06",
-        "optimiser.lr=0.0015",
-    ),
-    "4 × 256": ("batches.streams=4", "batches.segment=256"),
-    "beta2 0.95, warm-up 2 %": ("optimiser.betas=[0.9, 0.95]", "schedule.warmup=0.02"),
 }
 CHAR_TRIALS: dict[str, tuple[str, ...]] = {
     "base": (),
@@ -281,28 +267,51 @@ CHAR_NEXT: dict[str, tuple[str, ...]] = {
     "context 96": ("model.context=96", "batches.segment=96", "batches.streams=11", "evaluate.protocol=sliding-24"),
     "mean over layers": ("model.layer_reduction=mean",),
     "context 32": ("model.context=32", "batches.segment=32", "batches.streams=32", "evaluate.protocol=sliding-8"),
-    "streams 32, lr 6e-3": ("batches.streams=32", "optimiser.lr=0.006"),
-    "embedding times √D, tables begin at 0.02": ("model.embedding_scaled=true", "model.init_std=0.02"),
-    "tables begin at 0.02": ("model.init_std=0.02",),
-    "linear to 0": LINEAR,
-    "weight decay 0.1": ("optimiser.weight_decay=0.1",),
-    "norms after, no auxiliary losses, lr 1.5e-3": (*PLAIN, "model.norm=post", "optimiser.lr=0.0015"),
-    "beta2 0.95, warm-up 2 %": ("optimiser.betas=[0.9, 0.95]", "schedule.warmup=0.02"),
 }
 XL_SMALL = XL_NEXT["layers 2, window 128, width 160"]
+XL_LAST: dict[str, tuple[str, ...]] = {
+    "lr 3e-3": ("optimiser.lr=0.003",),
+    "window 64": ("model.window=64",),
+    "width 192": (*WIDER, "model.init_std=0.07"),
+    "inner 1,280": ("model.inner=1280",),
+    "layers 3": ("model.layers=3",),
+    "streams 4, lr 1.5e-3": ("batches.streams=4", "optimiser.lr=0.0015"),
+    "lr 1.5e-3": ("optimiser.lr=0.0015",),
+    "u and v of every layer": ("model.shared_biases=false",),
+    "linear to 0": LINEAR,
+}
+CHAR_SMALL = CHAR_NEXT["layers 2, inner 1,024"]
+CHAR_LAST: dict[str, tuple[str, ...]] = {
+    "lr 3e-3": ("optimiser.lr=0.003",),
+    "context 32, lr 3e-3": (*CHAR_NEXT["context 32"], "optimiser.lr=0.003"),
+    "lr 2e-3": ("optimiser.lr=0.002",),
+    "lr 3e-3, width 160": ("optimiser.lr=0.003", "model.width=160"),
+    "lr 3e-3, beta2 0.999": ("optimiser.lr=0.003", "optimiser.betas=[0.9, 0.999]"),
+    "lr 3e-3, no auxiliary losses": ("optimiser.lr=0.003", *PLAIN),
+    "lr 3e-3, linear to 0": ("optimiser.lr=0.003", *LINEAR),
+}
+LONG_TRIAL = 6_000
+"""Base steps that longer trials of the rivals have: as much work as most of the SHA-RNN's whole runs had."""
 XL_LONGER: dict[str, tuple[str, ...]] = {
     "as it is": (),
     "window 128": XL_NEXT["window 128"],
     "layers 2, window 128, width 160": XL_SMALL,
-    "layers 2, window 128, width 160, lr 3e-3, warm-up 10 %": (*XL_SMALL, "optimiser.lr=0.003", "schedule.warmup=0.1"),
+    "layers 2, window 128, width 160, lr 1.5e-3": (*XL_SMALL, "optimiser.lr=0.0015"),
+    "layers 3, window 128, width 160": (*XL_SMALL, "model.layers=3"),
+    "layers 2, window 128, width 192": (*XL_SMALL, *WIDER, "model.init_std=0.07"),
+    "layers 2, window 256, width 160": (*XL_SMALL, "model.window=256"),
     "layers 2, window 128, inner 1,024": ("model.layers=2", "model.window=128", "model.inner=1024"),
     "window 128, u and v of every layer": ("model.window=128", "model.shared_biases=false"),
 }
-CHAR_SMALL = CHAR_NEXT["layers 2, inner 1,024"]
 CHAR_NEXT_LONGER: dict[str, tuple[str, ...]] = {
     "context 32": CHAR_NEXT["context 32"],
     "lr 3e-3": CHAR_NEXT["lr 3e-3"],
     "layers 2, inner 1,024, lr 3e-3": (*CHAR_SMALL, "optimiser.lr=0.003"),
+    "layers 2, inner 1,024, context 32, lr 3e-3": (
+        *CHAR_SMALL,
+        *CHAR_NEXT["context 32"],
+        "optimiser.lr=0.003",
+    ),
     "lr 3e-3, clip 1, beta2 0.999": ("optimiser.lr=0.003", "optimiser.clip=1.0", "optimiser.betas=[0.9, 0.999]"),
     "no auxiliary losses, lr 3e-3": (*PLAIN, "optimiser.lr=0.003"),
 }
@@ -361,10 +370,12 @@ TRIALS = (
     *(Trial(f"xl, desk: {name}", (*XL_DESK, *settings), model=XL) for name, settings in XL_NEXT.items()),
     *(Trial(f"char: {name}", settings, model=CHAR) for name, settings in CHAR_TRIALS.items()),
     *(Trial(f"char, desk: {name}", (*CHAR_DESK, *settings), model=CHAR) for name, settings in CHAR_NEXT.items()),
-    *(Trial(f"xl, desk: {name}", (*XL_DESK, *own), budget=8_000, model=XL) for name, own in XL_LONGER.items()),
+    *(Trial(f"xl, small: {name}", (*XL_DESK, *XL_SMALL, *own), model=XL) for name, own in XL_LAST.items()),
+    *(Trial(f"char, small: {name}", (*CHAR_DESK, *CHAR_SMALL, *own), model=CHAR) for name, own in CHAR_LAST.items()),
+    *(Trial(f"xl, desk: {name}", (*XL_DESK, *own), budget=LONG_TRIAL, model=XL) for name, own in XL_LONGER.items()),
     *(Trial(f"char: {name}", CHAR_TRIALS[name], budget=8_000, model=CHAR) for name in CHAR_LONGER),
     *(
-        Trial(f"char, desk: {name}", (*CHAR_DESK, *own), budget=8_000, model=CHAR)
+        Trial(f"char, desk: {name}", (*CHAR_DESK, *own), budget=LONG_TRIAL, model=CHAR)
         for name, own in CHAR_NEXT_LONGER.items()
     ),
 )

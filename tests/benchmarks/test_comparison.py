@@ -2,9 +2,11 @@
 
 import pytest
 
-from benchmarks.comparison import record, value
+from benchmarks.comparison import by_the_recipe, record, settings, value
+from benchmarks.tune import RECIPES
 from headcount import load
 from headcount.cli import run
+from headcount.recipe import read
 from tests.conftest import make_text
 
 SMALL = ["train.steps=3", "batches.segment=16", "evaluate.limit=200", "model.width=8"]
@@ -37,3 +39,13 @@ def test_figures_by_other_lengths_are_kept_but_not_shown(name, tmp_path):
     assert len(set(kept)) == len(kept) >= len(others) + 3  # nothing that tells them apart is lost
     del found["figures"][-1]["as_the_page_says"]  # a record from before
     assert value(found, "test", True) is not None
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_runs_of_another_recipe_are_no_seeds_of_this_one(name):
+    def found(*changes: str) -> dict:
+        recipe = read(RECIPES / f"{name}.toml", changes)
+        return {"model": recipe.model["kind"], "settings": settings(recipe)}
+
+    assert by_the_recipe(found()) and by_the_recipe(found("seed=7", "train.steps=9", "model.recompute=layers"))
+    assert not by_the_recipe(found("optimiser.lr=0.5")) and not by_the_recipe(found("model.width=32"))
