@@ -303,6 +303,7 @@ XL_LONGER: dict[str, tuple[str, ...]] = {
     "layers 2, window 128, inner 1,024": ("model.layers=2", "model.window=128", "model.inner=1024"),
     "layers 4, window 128": ("model.layers=4", "model.window=128"),
     "window 128, linear to 0": ("model.window=128", *LINEAR),
+    "window 128, beta2 0.999, linear to 0": ("model.window=128", "optimiser.betas=[0.9, 0.999]", *LINEAR),
     "window 128, lr 1.5e-3": ("model.window=128", "optimiser.lr=0.0015"),
     "window 128, u and v of every layer": ("model.window=128", "model.shared_biases=false"),
 }
@@ -322,6 +323,7 @@ CHAR_NEXT_LONGER: dict[str, tuple[str, ...]] = {
         *LINEAR,
     ),
     "lr 2e-3": ("optimiser.lr=0.002",),
+    "lr 3e-3, beta2 0.999, linear to 0": ("optimiser.lr=0.003", "optimiser.betas=[0.9, 0.999]", *LINEAR),
     "layers 4, lr 3e-3": ("model.layers=4", "optimiser.lr=0.003"),
     "inner 1,024, lr 2e-3": ("model.inner=1024", "optimiser.lr=0.002"),
     "lr 3e-3, clip 1, beta2 0.999": ("optimiser.lr=0.003", "optimiser.clip=1.0", "optimiser.betas=[0.9, 0.999]"),
