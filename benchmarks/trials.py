@@ -292,42 +292,46 @@ CHAR_LAST: dict[str, tuple[str, ...]] = {
 }
 LONG_TRIAL = 6_000
 """Base steps that longer trials of the rivals have: as much work as most of the SHA-RNN's whole runs had."""
+XL_LEAN = ("model.layers=2", "model.window=128", "model.inner=1024")
+SLOW_LINEAR = ("optimiser.betas=[0.9, 0.999]", *LINEAR)
 XL_LONGER: dict[str, tuple[str, ...]] = {
     "as it is": (),
     "window 128": XL_NEXT["window 128"],
     "layers 2, window 128, width 160": XL_SMALL,
-    "layers 2, window 128, width 160, lr 1.5e-3": (*XL_SMALL, "optimiser.lr=0.0015"),
     "layers 3, window 128, width 160": (*XL_SMALL, "model.layers=3"),
-    "layers 2, window 128, width 192": (*XL_SMALL, *WIDER, "model.init_std=0.07"),
-    "layers 2, window 256, width 160": (*XL_SMALL, "model.window=256"),
-    "layers 2, window 128, inner 1,024": ("model.layers=2", "model.window=128", "model.inner=1024"),
-    "layers 4, window 128": ("model.layers=4", "model.window=128"),
-    "window 128, linear to 0": ("model.window=128", *LINEAR),
-    "window 128, beta2 0.999, linear to 0": ("model.window=128", "optimiser.betas=[0.9, 0.999]", *LINEAR),
-    "window 128, lr 1.5e-3": ("model.window=128", "optimiser.lr=0.0015"),
-    "window 128, u and v of every layer": ("model.window=128", "model.shared_biases=false"),
-}
-CHAR_NEXT_LONGER: dict[str, tuple[str, ...]] = {
-    "context 32": CHAR_NEXT["context 32"],
-    "lr 3e-3": CHAR_NEXT["lr 3e-3"],
-    "layers 2, inner 1,024, lr 3e-3": (*CHAR_SMALL, "optimiser.lr=0.003"),
-    "layers 2, inner 1,024, context 32, lr 3e-3": (
-        *CHAR_SMALL,
-        *CHAR_NEXT["context 32"],
-        "optimiser.lr=0.003",
-    ),
-    "layers 2, inner 1,024, lr 3e-3, beta2 0.999, linear to 0": (
-        *CHAR_SMALL,
-        "optimiser.lr=0.003",
-        "optimiser.betas=[0.9, 0.999]",
+    "layers 2, window 128, inner 1,024": XL_LEAN,
+    "window 128, beta2 0.999, linear to 0": ("model.window=128", *SLOW_LINEAR),
+    "layers 2, window 128, inner 1,024, linear to 0": (*XL_LEAN, *LINEAR),
+    "layers 2, window 128, inner 1,024, lr 1.5e-3, linear to 0": (*XL_LEAN, "optimiser.lr=0.0015", *LINEAR),
+    "layers 2, inner 1,024, linear to 0": ("model.layers=2", "model.inner=1024", *LINEAR),
+    "layers 4, window 128, linear to 0": ("model.layers=4", "model.window=128", *LINEAR),
+    "layers 2, window 128, width 192, lr 1.5e-3, linear to 0": (
+        *XL_SMALL,
+        *WIDER,
+        "model.init_std=0.07",
+        "optimiser.lr=0.0015",
         *LINEAR,
     ),
-    "lr 2e-3": ("optimiser.lr=0.002",),
-    "lr 3e-3, beta2 0.999, linear to 0": ("optimiser.lr=0.003", "optimiser.betas=[0.9, 0.999]", *LINEAR),
-    "layers 4, lr 3e-3": ("model.layers=4", "optimiser.lr=0.003"),
-    "inner 1,024, lr 2e-3": ("model.inner=1024", "optimiser.lr=0.002"),
-    "lr 3e-3, clip 1, beta2 0.999": ("optimiser.lr=0.003", "optimiser.clip=1.0", "optimiser.betas=[0.9, 0.999]"),
-    "no auxiliary losses, lr 3e-3": (*PLAIN, "optimiser.lr=0.003"),
+}
+CHAR_LEAN = (*CHAR_SMALL, "optimiser.lr=0.003")
+CHAR_NEXT_LONGER: dict[str, tuple[str, ...]] = {
+    "lr 3e-3": CHAR_NEXT["lr 3e-3"],
+    "layers 2, inner 1,024, lr 3e-3": CHAR_LEAN,
+    "layers 2, inner 1,024, context 32, lr 3e-3": (*CHAR_LEAN, *CHAR_NEXT["context 32"]),
+    "layers 2, inner 1,024, lr 3e-3, beta2 0.999, linear to 0": (*CHAR_LEAN, *SLOW_LINEAR),
+    "lr 3e-3, beta2 0.999, linear to 0": ("optimiser.lr=0.003", *SLOW_LINEAR),
+    "layers 2, inner 1,024, lr 2e-3, beta2 0.999, linear to 0": (*CHAR_SMALL, "optimiser.lr=0.002", *SLOW_LINEAR),
+    "inner 1,024, lr 2e-3, beta2 0.999, linear to 0": ("model.inner=1024", "optimiser.lr=0.002", *SLOW_LINEAR),
+    "layers 2, inner 1,024, lr 3e-3, no auxiliary losses, beta2 0.999, linear to 0": (
+        *CHAR_LEAN,
+        *PLAIN,
+        *SLOW_LINEAR,
+    ),
+    "layers 2, inner 1,024, width 160, lr 3e-3, beta2 0.999, linear to 0": (
+        *CHAR_LEAN,
+        "model.width=160",
+        *SLOW_LINEAR,
+    ),
 }
 CHAR_LONGER = ("context 64, width 128, lr 4e-3", "context 128, width 128, lr 4e-3")
 TRIALS = (
