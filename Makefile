@@ -27,10 +27,11 @@ lint: install
 faults: install
 	$(BIN)/python -m tests.faults
 
-# Ratios against the published way of computing the same; writes docs/results/speed*.md and carried.md. On a quiet machine.
+# Ratios against the published way of computing the same; writes docs/results/speed*.md, fused.md, carried.md. On a quiet machine.
 bench: install
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.rivals
+	$(BIN)/python -m benchmarks.fused
 	$(BIN)/python -m benchmarks.carried
 
 # Two minutes: a synthetic dump of 210 MB becomes a corpus on one core; writes docs/results/dump.md.

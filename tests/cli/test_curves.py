@@ -89,6 +89,7 @@ def test_the_curve_by_window(runs, tmp_path, capsys):
     assert run(["evaluate", *runs, "--curve", "window", "--most", "512", "--limit", "300"]) == 0
     printed = capsys.readouterr().out
     assert f"{runs[0]} has this window of its own: 256" in printed and "; on text valid, 300 bytes" in printed
+    assert "outside" not in printed
     assert "by window · carried: 1 stream, segments of 512, state carried; on" in printed
     page = (tmp_path / "window.html").read_text()
     assert_self_contained(page)
@@ -96,6 +97,8 @@ def test_the_curve_by_window(runs, tmp_path, capsys):
     for window in (1, 512):
         assert run(["evaluate", runs[1], "--window", str(window), "--limit", "300", "--json"]) == 0
         assert f"{json.loads(capsys.readouterr().out)['value']:.4f}" in printed
+    assert run(["evaluate", runs[0], "--curve", "window", "--most", "2", "--limit", "100"]) == 0
+    assert f"{runs[0]} has this window of its own: 256 (outside this curve)" in capsys.readouterr().out
     assert run(["evaluate", runs[0], "--curve", "window", "--most", "3", "--limit", "100", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["places"] == [1, 2, 3] and found["runs"][0]["figures"][2]["protocol"]["window"] == 3

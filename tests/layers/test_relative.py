@@ -114,7 +114,7 @@ def test_both_ways_without_gradients_are_the_same(length, rows, window):
     """The one for other devices too."""
     given, hide = drawn(length, rows), hidden(length, rows, None if length == 1 else window)
     with torch.no_grad():
-        one, other = relative._head_by_head(*given, hide), relative._fused(*given, hide)
+        one, other = relative._head_by_head(*given, hide), relative.fused(*given, hide)
     assert (one - other).abs().max() < 1e-12
 
 

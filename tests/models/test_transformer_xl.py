@@ -32,6 +32,21 @@ def test_variants_of_the_ablation_against_a_loop(positions, length):
 
 
 @torch.no_grad()
+def test_a_final_norm_is_one_of_the_last_vectors_and_of_nothing_else():
+    """Whole and byte by byte, with the gain, the shift and the eps of its own."""
+    plain, normed = (build(norm="pre", final_norm=own, eps=0.1) for own in (False, True))
+    normed.load_state_dict({**normed.state_dict(), **plain.state_dict()})
+    gain, shift = normed.final_norm.weight.normal_(), normed.final_norm.bias.normal_()
+    expected = torch.nn.functional.layer_norm(plain(tokens(), plain.start(2))[0], (8,), gain, shift, 0.1)
+    state, hidden = normed.start(1), []
+    for byte in tokens()[:1].split(1, dim=1):
+        one, state = normed(byte, state)
+        hidden.append(one)
+    assert (normed(tokens(), normed.start(2))[0] - expected).abs().max() < 1e-12
+    assert (torch.cat(hidden, dim=1) - expected[:1]).abs().max() < 1e-12
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("positions", ["sinusoid", "learned"])
 def test_absolute_positions_begin_a_new_window_when_it_is_full(positions):
     model = build(positions=positions)

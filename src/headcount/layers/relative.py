@@ -42,7 +42,7 @@ def attend_by_distance(
         if torch.is_grad_enabled():
             out: Tensor = _Attend.apply(content, place, both, positions, hide, p, keep)  # type: ignore[no-untyped-call]
             return out
-        way = _head_by_head if content.device.type == "cpu" else _fused
+        way = _head_by_head if content.device.type == "cpu" else fused
         return way(content, place, both, positions, hide)
 
 
@@ -59,7 +59,7 @@ def _head_by_head(content: Tensor, place: Tensor, both: Tensor, positions: Tenso
     return out
 
 
-def _fused(content: Tensor, place: Tensor, both: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
+def fused(content: Tensor, place: Tensor, both: Tensor, positions: Tensor, hide: Tensor | None) -> Tensor:
     """Without gradients, elsewhere: the distances' term is the bias of torch's fused kernel."""
     keys, values = both.chunk(2, dim=1)
     bias = _shifted(place @ _padded(positions).transpose(1, 2))

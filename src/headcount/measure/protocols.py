@@ -53,7 +53,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
     ),
     # The published PyTorch scripts: `same_length`, so that every query sees the same number of keys.
     "dai2019": Protocol(
-        about="10 streams, segments, window and clamp of the recipe, exact windows, first bytes not scored",
+        about="10 streams; the recipe's segments, window, clamp; exact if there is a choice; first bytes not scored",
         streams=lambda split, heads: 10,
         segment=128,
         scores_first=False,

@@ -20,8 +20,13 @@ def rows(curves: Curves) -> list[list[str]]:
 
 
 def marks(curves: Curves) -> list[str]:
-    """A sentence for every run that has a mark."""
-    return [f"{curve.run} {curves.mark_means}: {curve.mark:,}" for curve in curves.curves if curve.mark is not None]
+    """A sentence for every run that has a mark, and whether the curve goes that far."""
+    beyond = " (outside this curve)"
+    return [
+        f"{curve.run} {curves.mark_means}: {curve.mark:,}{beyond if curve.mark > max(curves.places) else ''}"
+        for curve in curves.curves
+        if curve.mark is not None
+    ]
 
 
 def length_rows(found: Lengths) -> list[list[str]]:
