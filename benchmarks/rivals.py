@@ -155,8 +155,8 @@ def main() -> None:
         f"{difference:.0e}). Character Transformer: 12 layers of 256, 4 heads, feed-forward 1,024, context 256, B 8,",
         "against `torch.nn.TransformerEncoderLayer`s of the same sizes. The same optimiser, threads and malloc.",
         "Products of the twin come from the library that torch takes by itself, and once more from the one that ours",
-        "chooses (`layers/products.py`), as torch's layers do. Medians, in turn. What is wanted of speed and of memory is",
-        "wanted together: of one setting of `recompute`, not of each.",
+        "chooses (`layers/products.py`), as torch's layers do. Medians, in turn. What is wanted of speed and of memory",
+        "is wanted of one setting of `recompute` together, not of each.",
     ]
     write("speed_rivals.md", "Speed of the rivals", before, about, [*xl_rows(), *deep_rows()])
 
