@@ -119,11 +119,12 @@ class MinTrustLambTable(Moments):
 
 @dataclass(frozen=True, kw_only=True)
 class SgdTable:
-    """Stochastic gradient descent with momentum: v ← μ·v + g, w ← w - rate·v."""
+    """Stochastic gradient descent with momentum: v ← μ·v + g, w ← w - rate·v; Nesterov's: w ← w - rate·(g + μ·v)."""
 
     kind: Literal["sgd"] = "sgd"
     lr: Annotated[float, Field(gt=0, le=10, description="the highest learning rate of the schedule")] = 0.003
     momentum: Annotated[float, Field(gt=0, lt=1, description="μ, how much of the last step goes on")] = 0.99
+    nesterov: Annotated[bool, Field(description="the step goes as far as the next one's momentum will")] = False
     clip: Annotated[
         float | None, Field(gt=0, description="the largest norm of all gradients together; without it any")
     ] = None

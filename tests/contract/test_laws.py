@@ -30,6 +30,7 @@ VARIANTS = {
     "char-transformer-recomputed": {**CHAR, "recompute": "layers"},
     "char-transformer-plain": {**CHAR, "intermediate_losses": False, "second_target": False},
     "char-transformer-last-position-mean": {**CHAR, "every_position": False, "layer_reduction": "mean"},
+    "char-transformer-biases-tied": {**CHAR, "attention_biases": True, "tied": True},
     "char-transformer-finished": {**CHAR, "finished": True},
 }
 XL = {"kind": "transformer-xl", "width": 24, "layers": 2, "heads": 3, "inner": 32, "window": 19, "init_std": 0.1}

@@ -12,9 +12,9 @@ WIDTH, HEADS, INNER, CONTEXT = 6, 2, 8, 9
 NORMS = ["post", "pre"]
 
 
-def layer(norm, dropout=0.0):
+def layer(norm, dropout=0.0, biases=False):
     torch.manual_seed(7)
-    made = Layer(WIDTH, HEADS, INNER, CONTEXT, norm, dropout).double()
+    made = Layer(WIDTH, HEADS, INNER, CONTEXT, norm, dropout, biases).double()
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return made
@@ -38,14 +38,17 @@ def normed(x, norm):
 def attended(attention, rows, t):
     """W_o·(softmax(q·kᵀ/√d)·v) of row t over the rows 0 … t, head by head; and the weights, H × (t + 1)."""
     d, (to_query, to_key, to_value) = WIDTH // HEADS, attention.mix.weight.chunk(3)
+    nothing = torch.zeros(3 * WIDTH, dtype=torch.float64)
+    of_query, of_key, of_value = (nothing if attention.mix.bias is None else attention.mix.bias).chunk(3)
+    of_out = nothing[:WIDTH] if attention.out.bias is None else attention.out.bias
     mixed, looked = [], []
     for h in range(HEADS):
         part = slice(h * d, (h + 1) * d)
-        query = to_query[part] @ rows[t]
-        scores = torch.stack([query @ (to_key[part] @ rows[s]) / math.sqrt(d) for s in range(t + 1)])
-        looked.append(torch.softmax(scores, dim=0))
-        mixed.append(sum(looked[-1][s] * (to_value[part] @ rows[s]) for s in range(t + 1)))
-    return attention.out.weight @ torch.cat(mixed), torch.stack(looked)
+        query = to_query[part] @ rows[t] + of_query[part]
+        keys = [to_key[part] @ rows[s] + of_key[part] for s in range(t + 1)]
+        looked.append(torch.softmax(torch.stack([query @ key / math.sqrt(d) for key in keys]), dim=0))
+        mixed.append(sum(looked[-1][s] * (to_value[part] @ rows[s] + of_value[part]) for s in range(t + 1)))
+    return attention.out.weight @ torch.cat(mixed) + of_out, torch.stack(looked)
 
 
 def plain(made, x):
@@ -73,12 +76,14 @@ def plain(made, x):
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("length", [1, 7, CONTEXT])
-def test_row_by_row(norm, length):
-    made, x = layer(norm), drawn(length)
+@pytest.mark.parametrize("biases", [False, True])
+def test_row_by_row(norm, length, biases):
+    made, x = layer(norm, biases=biases), drawn(length)
     found, memory = made(x, None)
     expected = plain(made, x)
     assert memory is None and (found - expected).abs().max() < 1e-12
     learnt, upper = [x, *made.parameters()], torch.randn_like(found)
+    assert len(learnt) == 12 + 2 * biases
     ours, theirs = (torch.autograd.grad(out, learnt, upper) for out in (found, expected))
     assert all((one - other).abs().max() < 1e-12 for one, other in zip(ours, theirs, strict=True))
     with torch.no_grad():
@@ -109,8 +114,9 @@ def test_pieces_give_what_the_whole_gives(norm, gradients):
 @pytest.mark.parametrize("remembered", [True, False])
 @pytest.mark.parametrize("last", [1, 3, 7])
 @pytest.mark.parametrize("norm", NORMS)
-def test_the_last_rows_alone(norm, last, remembered):
-    made, x = layer(norm), drawn()
+@pytest.mark.parametrize("biases", [False, True])
+def test_the_last_rows_alone(norm, last, remembered, biases):
+    made, x = layer(norm, biases=biases), drawn()
     found, memory = made(x, empty() if remembered else None, last)
     assert found.shape == (2, last, WIDTH)
     assert (found - plain(made, x)[:, -last:]).abs().max() < 1e-12
@@ -138,6 +144,12 @@ def test_dropout_falls_on_weights_and_relu_in_training_only(monkeypatch):
     found, _ = made.train()(x, None)
     assert shapes == [((2, 7, INNER), 0.5, True)]
     assert (found - expected).abs().max() > 1e-3  # that of the weights
+
+
+def test_biases_begin_at_zero():
+    attention = Attention(WIDTH, HEADS, 0.0, biases=True)
+    assert not attention.mix.bias.any() and not attention.out.bias.any()
+    assert attention.mix.bias.shape == (3 * WIDTH,) and attention.out.bias.shape == (WIDTH,)
 
 
 def test_rows_are_in_the_dtype_of_the_weights_under_autocast():

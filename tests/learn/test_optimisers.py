@@ -55,6 +55,16 @@ def test_momentum_is_what_the_table_says():
     assert set(optimisers.to_tensors(optimiser, one)) == {"weight/momentum_buffer"}
 
 
+def test_nesterovs_momentum_looks_a_step_ahead():
+    one = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(one.weight)
+    optimiser = optimisers.build(SgdTable(lr=0.5, momentum=0.9, nesterov=True), one)
+    for expected in (-0.95, -0.95 - 0.5 * (1 + 0.9 * 1.9)):  # v = 1, then 1.9; a step is g + μ·v
+        one.weight.grad = torch.ones(1, 1)
+        optimiser.step()
+        assert one.weight.item() == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
 def test_no_optimiser_imports_torchs_compiler(table):
     code = f"""

@@ -26,13 +26,14 @@ Norm = Literal["post", "pre"]
 
 
 class Attention(nn.Module):
-    """[q; k; v] = W·x, H heads of d = D/H each: out = W_o·(softmax(q·kᵀ/√d)·v), without biases."""
+    """[q; k; v] = W·x, H heads of d = D/H each: out = W_o·(softmax(q·kᵀ/√d)·v); perhaps with biases, from 0."""
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, dropout: float, biases: bool = False) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.mix = nn.Linear(width, 3 * width, bias=False)
-        self.out = nn.Linear(width, width, bias=False)
+        self.mix, self.out = nn.Linear(width, 3 * width, bias=biases), nn.Linear(width, width, bias=biases)
+        for bias in (self.mix.bias, self.out.bias) if biases else ():
+            nn.init.zeros_(bias)
 
     def forward(self, x: Tensor, memory: Memory | None, last: int) -> tuple[Tensor, Memory | None]:
         """B × T × D to the last `last` rows of it; no memory: nothing came before, and nothing is remembered."""
@@ -52,11 +53,12 @@ class Attention(nn.Module):
 
     def _project(self, x: Tensor, last: int) -> tuple[Tensor, Tensor]:
         """The last queries, B × H × last × d, and all keys and values, B × 2H × T × d, in the weights' dtype."""
-        weight, width = self.mix.weight, x.shape[-1]
+        weight, bias, width = self.mix.weight, self.mix.bias, x.shape[-1]
         if last == x.shape[1]:
             query, rows = self.mix(x).split([width, 2 * width], dim=-1)
         else:
-            query, rows = F.linear(x[:, -last:], weight[:width]), F.linear(x, weight[width:])
+            of_query, of_rows = (None, None) if bias is None else (bias[:width], bias[width:])
+            query, rows = F.linear(x[:, -last:], weight[:width], of_query), F.linear(x, weight[width:], of_rows)
         query, rows = (mixed.to(weight.dtype).unflatten(-1, (-1, width // self.heads)) for mixed in (query, rows))
         return query.transpose(1, 2), rows.transpose(1, 2)
 
@@ -64,11 +66,13 @@ class Attention(nn.Module):
 class Layer(nn.Module):
     """Positions, attention, feed-forward; one norm for each of the two."""
 
-    def __init__(self, width: int, heads: int, inner: int, context: int, norm: Norm, dropout: float) -> None:
+    def __init__(
+        self, width: int, heads: int, inner: int, context: int, norm: Norm, dropout: float, biases: bool = False
+    ) -> None:
         super().__init__()
         self.pre, self.dropout = norm == "pre", dropout
         self.positions = nn.Parameter(torch.empty(context, width))
-        self.attention, self.attention_norm = Attention(width, heads, dropout), LayerNorm(width)
+        self.attention, self.attention_norm = Attention(width, heads, dropout, biases), LayerNorm(width)
         self.up, self.down, self.forward_norm = nn.Linear(width, inner), nn.Linear(inner, width), LayerNorm(width)
 
     def forward(self, x: Tensor, memory: Memory | None, last: int | None = None) -> tuple[Tensor, Memory | None]:

@@ -27,7 +27,7 @@ def build(table: OptimiserTable, model: nn.Module) -> Optimizer:
         ]
         return uncompiled(AdamW)(groups, lr=table.lr, betas=table.betas, eps=table.eps, fused=True)
     if isinstance(table, SgdTable):
-        return uncompiled(SGD)(model.parameters(), lr=table.lr, momentum=table.momentum)
+        return uncompiled(SGD)(model.parameters(), lr=table.lr, momentum=table.momentum, nesterov=table.nesterov)
     return uncompiled(MinTrustLamb)(
         model.parameters(),
         lr=table.lr,

@@ -6,8 +6,8 @@ n layers over a byte embedding E; layer l has a table of positions P_l of its ow
     x₀ = E[bytes], perhaps times √D         x ← x_(l-1) + P_l[0 … T-1]
     post:   h = LN(x + Attention(x))        x_l = LN(h + FFN(h))
     pre:    h = x + Attention(LN(x))        x_l = h + FFN(LN(h))        no norm after the last layer
-    FFN(z) = W₂·relu(W₁·z + b₁) + b₂        Attention without biases, causal, within the window
-    p(next byte) = softmax(C·x_n + c)       a matrix of its own, not tied to E
+    FFN(z) = W₂·relu(W₁·z + b₁) + b₂        Attention causal, within the window, perhaps with biases
+    p(next byte) = softmax(C·x_n + c)       a matrix of its own, or E
 
 In training every layer predicts, with classifiers of its own, the next byte and, at half weight, the one after it;
 layer l < n stops after l/2n of training. Positions are absolute: when the context is full, a new window begins at
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, cast
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -49,6 +50,8 @@ class CharTransformerConfig:
     inner: Annotated[int, Field(ge=1, le=1_048_576, description="of the feed-forward layers")] = 2048
     context: Annotated[int, Field(ge=1, le=65_536, description="positions; a new window begins when it is full")] = 512
     norm: Annotated[Norm, Field(description="norms after every sum, or before every sub-layer")] = "pre"
+    attention_biases: Annotated[bool, Field(description="attention's four matrices have biases")] = False
+    tied: Annotated[bool, Field(description="the classifier that is used has the embedding's table")] = False
     embedding_scaled: Annotated[bool, Field(description="√width times the embedding")] = False
     init_std: Annotated[float | None, Field(gt=0, description="of tables, classifiers; 1/√width by default")] = None
     dropout: Annotated[float, Field(ge=0, lt=1, description="of attention's weights and of ReLU's outputs")] = 0.0
@@ -121,17 +124,23 @@ class CharTransformer(Model):
     def __init__(self, config: CharTransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(config.vocabulary, config.width)
+        self.embedding = None if config.tied else nn.Embedding(config.vocabulary, config.width)
         sizes = config.width, config.heads, config.inner, config.context
-        self.layers = nn.ModuleList(Layer(*sizes, config.norm, config.dropout) for _ in range(config.layers))
+        ways = config.norm, config.dropout, config.attention_biases
+        self.layers = nn.ModuleList(Layer(*sizes, *ways) for _ in range(config.layers))
         self.head = Softmax(config.vocabulary, config.width)
         self.auxiliary = nn.ModuleDict(
             {p.name: Softmax(config.vocabulary, config.width) for p in predictions(config) if p.name != "nll"}
         )
         """By the name of their part of the objective: training alone needs them."""
-        tables = [self.embedding.weight, *(layer.positions for layer in self.layers)]
+        tables = [self._table, *(layer.positions for layer in self.layers)]
         for table in (*tables, self.head.weight, *(classifier.weight for classifier in self.auxiliary.values())):
             nn.init.normal_(cast(Tensor, table), std=config.init_std or config.width**-0.5)
+
+    @property
+    def _table(self) -> Tensor:
+        """E, V × D."""
+        return self.head.weight if self.embedding is None else self.embedding.weight
 
     @property
     def heads(self) -> int:
@@ -148,7 +157,7 @@ class CharTransformer(Model):
         return self._begun(batch, self.config.context if window is None else max(1, min(window, self.config.context)))
 
     def _begun(self, batch: int, window: int) -> CharTransformerState:
-        config, like = self.config, self.embedding.weight
+        config, like = self.config, self.head.weight
         width = config.width // config.heads
         memories = (Memory.empty(batch, width, window, like, heads=2 * config.heads) for _ in range(config.layers))
         return CharTransformerState(layers=tuple(memories))
@@ -180,7 +189,7 @@ class CharTransformer(Model):
 
     def _embed(self, tokens: Tensor) -> Tensor:
         """B × T bytes to B × T × D."""
-        x: Tensor = self.embedding(tokens)
+        x = F.embedding(tokens, self._table)
         return x * math.sqrt(self.config.width) if self.config.embedding_scaled else x
 
     def tail(self, tokens: Tensor, state: CharTransformerState, rows: int) -> Tensor:
@@ -251,7 +260,7 @@ class CharTransformer(Model):
         """The weights of every head, layer by layer; what lies before a new window has none."""
         batch, length = tokens.shape
         old, heads = state.rows, self.config.heads
-        found = [self.embedding.weight.new_zeros(batch, heads, length, old + length) for _ in self.layers]
+        found = [self._table.new_zeros(batch, heads, length, old + length) for _ in self.layers]
 
         def through(number: int, x: Tensor, memory: Memory | None, begin: int) -> tuple[Tensor, Memory | None]:
             layer = cast(Layer, self.layers[number])
@@ -278,7 +287,7 @@ class CharTransformer(Model):
 
     def finished(self) -> CharTransformer:
         """A new model without the classifiers that only training needs; its Config says so."""
-        like = self.embedding.weight
+        like = self.head.weight
         config = dataclasses.replace(self.config, finished=True)
         model = CharTransformer.blank(config, dtype=like.dtype, device=like.device)
         kept = {name: t for name, t in self.state_dict().items() if not name.startswith("auxiliary.")}
@@ -295,7 +304,7 @@ class CharTransformer(Model):
             parameters_in_use=count_parameters(self) - count_parameters(self.auxiliary),
             heads=self.heads,
             receptive_field=config.context,
-            state_bytes=self.embedding.weight.element_size() * config.layers * 2 * config.width * rows,
+            state_bytes=self.head.weight.element_size() * config.layers * 2 * config.width * rows,
             flops=config.layers * of_layer + 2 * config.width * config.vocabulary,
             recurrent_flops=0,
         )
