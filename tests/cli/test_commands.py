@@ -29,13 +29,15 @@ def trained(tmp_path_factory):
 
 
 def test_help_is_fast_and_names_every_command():
-    times = []
+    """In processor time: on a busy machine the clock says nothing."""
+    seconds = []
     for _ in range(3):
-        began = time.perf_counter()
+        before = os.times()
         done = subprocess.run([*HEADCOUNT, "--help"], capture_output=True, text=True, check=True)
-        times.append(time.perf_counter() - began)
+        after = os.times()
+        seconds.append(sum(after[2:4]) - sum(before[2:4]))  # of the children
     assert all(f" {name} " in done.stdout and about in done.stdout for name, about in COMMANDS.items())
-    assert min(times) < 0.5
+    assert 0 < min(seconds) < 0.5
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -93,3 +93,10 @@ def test_nobody_reaches_beyond_what_it_holds():
     assert held(Length(300, False), 250) == Length(250, False) == held(Length(300, True), 250)
     assert held(Length(300, True), 300) == Length(300, False)
     assert held(Length(200, True), 250) == Length(200, True) == held(Length(200, True), None)
+
+
+def test_a_gain_of_just_the_threshold_is_enough():
+    group = flat(falls_until(300))
+    one = gain(group(100)[0], group(200)[0], 1.0)
+    assert lengths(group, Walk(100, 100, 1_000, threshold=one), 1.0)[0].context >= 200
+    assert lengths(group, Walk(100, 100, 1_000, threshold=np.nextafter(one, 1.0)), 1.0) == [Length(100, False)]
