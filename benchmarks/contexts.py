@@ -32,7 +32,9 @@ from headcount.use.context import (
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SPLIT = "test"
-WINDOW_BYTES = 262_144
+MOST = 1_024
+"""Bytes of the longest context and rows of the longest window: four times the longest that a desk recipe has."""
+WINDOW_BYTES = 131_072
 """Of the split, for the curve by window, which reads all of them once for every window."""
 
 
@@ -79,11 +81,11 @@ def main() -> None:
 
     group = gather(paths, Asked(split=SPLIT))
     curves = [
-        by_context(group, most=None, positions=None, tell=tell),
-        by_window(windowed(paths), most=None, how={}, tell=tell),
-        copying(group, most=None, tell=tell),
+        by_context(group, most=MOST, positions=None, tell=tell),
+        by_window(windowed(paths), most=MOST, how={}, tell=tell),
+        copying(group, most=MOST // 2, tell=tell),
     ]
-    write(curves, effective_lengths(group, start=100, step=100, most=None, positions=None, tell=tell))
+    write(curves, effective_lengths(group, start=100, step=100, most=MOST, positions=None, tell=tell))
 
 
 if __name__ == "__main__":
