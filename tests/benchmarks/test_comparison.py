@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks import comparison
 from benchmarks.comparison import by_the_recipe, record, settings, value
 from benchmarks.tune import RECIPES
 from headcount import load
@@ -49,3 +50,16 @@ def test_runs_of_another_recipe_are_no_seeds_of_this_one(name):
 
     assert by_the_recipe(found()) and by_the_recipe(found("seed=7", "train.steps=9", "model.recompute=layers"))
     assert not by_the_recipe(found("optimiser.lr=0.5")) and not by_the_recipe(found("model.width=32"))
+
+
+def test_speed_and_memory_are_of_the_runs_on_the_most_cores(tmp_path, monkeypatch):
+    def found(seed: int, threads: int, seconds: float, test: float) -> dict:
+        figure = {"split": "test", "bytes": 9, "protocol": "carried", "value": test}
+        sizes = {"parameters": 5, "bytes": 1_000, "seconds": seconds, "memory": 2**20 * seed, "threads": threads}
+        return {"model": "sha-rnn", "seed": seed, **sizes, "figures": [figure], "date": "2026-01-01"}
+
+    monkeypatch.setattr(comparison, "RESULTS", tmp_path)
+    comparison.write_page([found(1, 2, 10.0, 1.5), found(2, 1, 2.0, 2.0), found(3, 2, 30.0, 2.5)])
+    rows = [line for line in (tmp_path / "comparison.md").read_text().splitlines() if line.startswith("| SHA-RNN")]
+    assert rows[0] == "| SHA-RNN | 3: 1, 2, 3 | 5 | 1,000 | 2 | 67 | 3 | 2.0000 (1.5000 – 2.5000) |  |"
+    assert rows[2] == "| SHA-RNN | 2 | 5 | 1,000 | 1 |  |  | 2.0000 |  | 2026-01-01 |"
