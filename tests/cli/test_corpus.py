@@ -67,7 +67,8 @@ def test_several_files_and_globs_where_one_place_is_asked_for(tmp_path, capsys, 
         Path(said[0]["path"]).unlink()  # so that it is made again, of what is named now
     assert said[0]["parts"]["train"]["bytes"] == 2_000 and said[1:] == said[:2]
     (tmp_path / "w.xml").write_text(dump(page("Alone", make_text(9_000).decode())))
-    assert run(["corpus", "wikipedia", "--from", "*.xml"]) == 0
+    for words in (["wikipedia", "--from", "*.xml"], ["--from", "*.xml", "wikipedia"]):  # the name first or last
+        assert run(["corpus", *words]) == 0
 
 
 def test_wikipedia_from_a_dump_to_a_run(tmp_path, capsys, monkeypatch):

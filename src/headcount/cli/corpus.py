@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 def corpus(
     name: Annotated[
-        str,
+        str | None,
         Parameter(help="one of `headcount corpora`; or a file, folder, glob or archive of your own, or - (piped in)"),
-    ],
+    ] = None,
     /,
     *,
     from_: Annotated[
@@ -38,6 +38,10 @@ def corpus(
     from headcount.errors import RequestError
     from headcount.text import corpora, wikipedia
 
+    if name is None and len(from_) > 1:  # it took all that followed
+        from_, name = from_[:-1], from_[-1]
+    if name is None:
+        raise RequestError("name a corpus (`headcount corpora` lists them) or a text")
     if name != "wikipedia" and (dump is not None or text):
         raise RequestError("--dump and --text belong to wikipedia")
     if dump is not None:
