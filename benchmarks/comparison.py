@@ -71,7 +71,9 @@ def settings(recipe: Recipe) -> dict[str, Any]:
 def by_the_recipe(found: dict[str, Any]) -> bool:
     """Whether a run had the desk recipe of its model as it is now."""
     desk = settings(read(RECIPES / f"{found['model'].replace('-', '_')}.toml"))
-    return as_now(found["settings"], desk) == desk
+    had = as_now(found["model"], found["settings"])
+    del had["seed"]
+    return had == desk
 
 
 def as_the_page_says(protocol: dict[str, Any], config: Any) -> bool:
@@ -105,30 +107,37 @@ def figure_cells(found: list[dict[str, Any]]) -> str:
 
 def write_page(found: list[dict[str, Any]]) -> None:
     """docs/results/comparison.md."""
-    head = "parameters | bytes read | cores | bytes/s | memory, MiB | test, carried | test, sliding |"
+    head = "parameters | bytes read | cores | seconds | bytes/s | memory, MiB | test, carried | test, sliding |"
     lines = [
         "# Three models, ten minutes each",
         "",
         "Written by `python -m benchmarks.comparison RUN …` from runs of `recipes/desk/*.toml` on enwik8 with",
-        "`--minutes 10` on two cores, or with the steps of such a run on one; records in `comparison.jsonl`. Speed and",
-        "memory are of the runs on the most cores: the mean, and the largest; runs on fewer had others beside them,",
-        "so that their own say nothing and are left out. Bits per byte on the whole test split, 5,000,000 bytes, every",
-        "byte scored: the mean over seeds, and from where to where. Carried: one stream, segments of 512, state",
-        "carried; the character Transformer begins anew whenever its context is full. Sliding: windows of its context,",
-        "a quarter of it apart, each read anew.",
+        "`--minutes 10` on two cores, or with the steps of such a run on one; records in `comparison.jsonl`. Seconds,",
+        "speed and memory are of the runs on the most cores: runs on fewer had others beside them, so that their own",
+        "say nothing and are left out. Bits per byte on the whole test split, 5,000,000 bytes, every byte scored: the",
+        "mean over seeds, and from where to where. Carried: one stream, segments of 512, state carried; the character",
+        "Transformer begins anew whenever its context is full. Sliding: windows of its context, a quarter of it apart,",
+        "each read anew.",
         "",
         f"| model | seeds | {head}",
-        "|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for kind, name in NAMES.items():
-        own = sorted((r for r in found if r["model"] == kind), key=lambda r: r["seed"])
-        if own:
-            lines.append(_row(name, f"{len(own)}: {', '.join(str(r['seed']) for r in own)}", own, _cores(own)))
-    lines += ["", f"Run by run:\n\n| model | seed | {head} date |", "|---|---|---|---|---|---|---|---|---|---|"]
-    for r in sorted(found, key=lambda r: (list(NAMES).index(r["model"]), r["seed"])):
-        cores = _cores([other for other in found if other["model"] == r["model"]])
-        lines.append(f"{_row(NAMES[r['model']], str(r['seed']), [r], cores)} {r['date']} |")
+    by_model = {kind: [r for r in found if r["model"] == kind] for kind in NAMES}
+    rows = {kind: seeds(own) for kind, own in by_model.items() if own}
+    for kind, own in rows.items():
+        lines.append(_row(NAMES[kind], f"{len(own)}: {', '.join(str(r['seed']) for r in own)}", own, _cores(own)))
+    lines += ["", f"Run by run:\n\n| model | seed | {head} date |", "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for kind, own in rows.items():
+        for r in sorted(by_model[kind], key=lambda r: (r not in own, r["seed"])):
+            mark = "" if r in own else " (other steps: not above)"
+            lines.append(f"{_row(NAMES[kind] + mark, str(r['seed']), [r], _cores(own))} {r['date']} |")
     (RESULTS / "comparison.md").write_text("\n".join(lines) + "\n")
+
+
+def seeds(own: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Runs that differ in nothing but the seed: with as many steps as the last that had the most cores."""
+    steps = [r["steps"] for r in own if r["threads"] == _cores(own)][-1]
+    return sorted((r for r in own if r["steps"] == steps), key=lambda r: r["seed"])
 
 
 def _cores(own: list[dict[str, Any]]) -> int:
@@ -137,14 +146,15 @@ def _cores(own: list[dict[str, Any]]) -> int:
 
 
 def _row(name: str, seeds: str, own: list[dict[str, Any]], cores: int) -> str:
-    """Of some runs; speed and memory of those that had so many cores."""
+    """Of some runs; seconds, speed and memory of those that had so many cores."""
     read, timed = statistics.mean(r["bytes"] for r in own), [r for r in own if r["threads"] == cores]
     cells = [name, seeds, f"{own[0]['parameters']:,}", f"{read:,.0f}", f"{_cores(own)}"]
     if timed:
-        memory = max(r["memory"] for r in timed) / 2**20
-        cells += [f"{statistics.mean(r['bytes'] / r['seconds'] for r in timed):,.0f}", f"{memory:,.0f}"]
+        cells += [f"{statistics.mean(r['seconds'] for r in timed):,.0f}"]
+        cells += [f"{statistics.mean(r['bytes'] / r['seconds'] for r in timed):,.0f}"]
+        cells += [f"{max(r['memory'] for r in timed) / 2**20:,.0f}"]
     else:
-        cells += ["", ""]
+        cells += ["", "", ""]
     return f"| {' | '.join(cells)} | {figure_cells(own)} |"
 
 

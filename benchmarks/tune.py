@@ -24,7 +24,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.trials import BASES, LONG_TRIAL, TRIALS, Trial
+from benchmarks.trials import BASES, TRIALS, Trial
 from headcount.learn import device as devices
 from headcount.learn.malloc import keep_freed_memory
 from headcount.learn.plan import Plan, settle
@@ -145,10 +145,10 @@ def records(file: Path = RECORDS) -> list[dict[str, Any]]:
 def whole_runs() -> list[str]:
     """The sections of whole runs, one for each model that has any."""
     lines = []
-    for model, base in BASES.items():
+    for model in BASES:
         file = RECIPES / f"{model.replace('-', '_')}.toml"
         found = [r for r in records(WHOLE) if _model(r) == model]
-        desk, defaults = varied(read(file)), varied(from_dict(base, ()))
+        desk = varied(read(file))
         if found:
             lines += [
                 "",
@@ -162,8 +162,8 @@ def whole_runs() -> list[str]:
                 "|---|---|---|---|---|---|---|---|",
             ]
         for r in sorted(found, key=lambda r: r["bits_per_byte"]):
-            had = as_now(r["settings"], defaults)
-            changes = [f"{key} = {value}" for key, value in had.items() if desk[key] != value]
+            had = as_now(model, r["settings"])
+            changes = [f"{key} = {value}" for key, value in had.items() if desk.get(key) != value]
             changed = ", ".join([*changes, *filter(None, [r["note"]])])
             test = f"{r['test']:.4f}" if r.get("test") else ""
             lines.append(
@@ -175,51 +175,65 @@ def whole_runs() -> list[str]:
 
 def trial_counts(found: list[dict[str, Any]]) -> list[str]:
     """How many trials each model had, and how far it had come after the first of them, in the order they were run."""
-    short = {
-        model: [
-            r["bits_per_byte"]
-            for r in found
-            if _model(r) == model and r["budget"] == SHORT_TRIAL and "n-grams" not in r["trial"]
-        ]
-        for model in BASES
-    }
-    counts = sorted({8, *map(len, short.values())})
+    short, aside = {}, {}
+    for model in BASES:
+        own = [r for r in found if _model(r) == model and r["budget"] == SHORT_TRIAL]
+        short[model] = [r["bits_per_byte"] for r in own if "n-grams" not in r["trial"]]
+        aside[model] = len(own) - len(short[model])
+    counts = sorted({8, *map(len, short.values())} - {0})
+    best = " | ".join(f"best of {count}" for count in counts)
     lines = [
         "",
         "## How many",
         "",
-        f"Trials of {SHORT_TRIAL:,} base steps in the order in which they were run, and the best bits per byte so far,",
-        "also after as many as another model had. At length: different settings that were tried by whole runs, or by",
-        f"trials of {LONG_TRIAL:,} base steps or more. Most of the SHA-RNN's whole runs were 6,000 to 7,000 base steps",
-        "of work: 8,300 to 9,400 steps of its recipe at 0.74. Seeds and repeats aside, and both without the SHA-RNN's",
-        "n-grams, which its recipe does not use. A trial without an architecture in its record was timed by itself, on",
-        "a machine that was crowded or not: steps of one architecture then differ by up to a third.",
+        f"Short: trials of {SHORT_TRIAL:,} base steps in the order in which they were run, and the best bits per byte",
+        "so far, also after as many as another model had. At length: different settings that were tried by longer",
+        "trials or by whole runs, seeds and repeats aside, and how many MB these read: the median, from the least to",
+        "the most. The runs of comparison.md read more than most of them, so what won here need not win there. With",
+        "n-grams, which the SHA-RNN's recipe does not use: short trials and whole runs that are not among the others.",
+        "Sizes and windows that trade.md and sizes.md measured of the recipe as it stands changed nothing of it, and",
+        "are not counted. A trial without an architecture in its record was timed by itself, on a machine that was",
+        "crowded or not: steps of one architecture then differ by up to a third.",
         "",
-        f"| model | trials | {' | '.join(f'best of {count}' for count in counts)} | settings at length |",
-        "|---|---|" + "---|" * (len(counts) + 1),
+        f"| model | short | {best} | at length | MB read | with n-grams |",
+        "|---|---|" + "---|" * (len(counts) + 3),
     ]
     for model, bits in short.items():
-        cells = " | ".join(f"{min(bits[:count]):.4f}" if len(bits) >= count else "" for count in counts)
-        lines.append(f"| {model} | {len(bits)} | {cells} | {len(settings_at_length(model, found))} |")
+        cells = [f"{min(bits[:count]):.4f}" if len(bits) >= count else "" for count in counts]
+        plain, ngrams = at_length(model, found)
+        settings = {json.dumps([{**had, "seed": 0}, note], sort_keys=True) for had, note, _ in plain}
+        read = sorted(bytes_read / 1e6 for *_, bytes_read in plain)
+        cells += [f"{len(settings)}", f"{statistics.median(read):.1f} ({read[0]:.1f} – {read[-1]:.1f})" if read else ""]
+        lines.append(f"| {model} | {len(bits)} | {' | '.join(cells)} | {aside[model]} + {len(ngrams)} |")
     return lines
 
 
-def settings_at_length(model: str, found: list[dict[str, Any]]) -> set[str]:
-    """What differs between the longer trials and whole runs of a model, seeds and n-grams aside."""
-    defaults = varied(from_dict(BASES[model], ()))
+Tried = tuple[dict[str, Any], str, int]
+"""Settings, what they do not tell, bytes read."""
+
+
+def at_length(model: str, found: list[dict[str, Any]]) -> tuple[list[Tried], list[Tried]]:
+    """A model's longer trials and whole runs: without n-grams, and with them."""
     tried = [
-        (varied(from_dict(BASES[model], tuple(r["settings"]))), "")
+        (varied(from_dict(BASES[model], tuple(r["settings"]))), "", r["bytes"])
         for r in found
         if _model(r) == model and r["budget"] > SHORT_TRIAL
     ]
-    tried += [(as_now(r["settings"], defaults), r["note"]) for r in records(WHOLE) if _model(r) == model]
-    plain = (pair for pair in tried if not pair[0].get("model.ngrams"))
-    return {json.dumps([{**settings, "seed": 0}, note], sort_keys=True) for settings, note in plain}
+    tried += [(as_now(model, r["settings"]), r["note"], r["bytes"]) for r in records(WHOLE) if _model(r) == model]
+    plain = [one for one in tried if not one[0].get("model.ngrams")]
+    return plain, [one for one in tried if one not in plain]
 
 
-def as_now(settings: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+def as_now(model: str, settings: dict[str, Any]) -> dict[str, Any]:
     """A run's settings by the keys of today: what had no key when it was made is as its default has it."""
-    return {key: settings.get(key, default) for key, default in defaults.items()}
+    tables: dict[str, Any] = {"model": {"kind": model}}
+    for key, value in settings.items():
+        table, dot, name = key.partition(".")
+        if not dot:
+            tables[key] = value
+        elif key not in ("model.vocabulary", "model.recompute") and value is not None:
+            tables.setdefault(table, {})[name] = value
+    return varied(from_dict(tables))
 
 
 def _model(record: dict[str, Any]) -> str:
