@@ -1,4 +1,4 @@
-"""`make bench`: attention by distance as it is computed here, against torch's fused kernel with distances as its bias.
+"""`make bench`: attention by distance as it is computed here, against torch's own with distances as its bias.
 
 Measured as `benchmarks.measured` says. Writes docs/results/fused.md.
 """
@@ -40,7 +40,7 @@ def hidden(shape: tuple[int, int, int]) -> Tensor | None:
 
 
 def ways(shape: tuple[int, int, int], backward: bool) -> list[Step]:
-    """Ours and the fused kernel's on the same numbers, with gradients of all of them or with none."""
+    """Ours and torch's on the same numbers, with gradients of all of them or with none."""
     tensors, hide = [tensor.requires_grad_(backward) for tensor in given(shape)], hidden(shape)
 
     def step_of(way: Callable[..., Tensor]) -> Step:
@@ -65,7 +65,7 @@ def difference() -> float:
 
 
 def rows() -> list[Row]:
-    """How much longer the fused kernel takes."""
+    """How much longer torch takes."""
     found: list[Row] = []
     for name, backward in (("training", True), ("scoring", False)):
         ours, theirs = (
@@ -85,9 +85,10 @@ def main() -> None:
     about = [
         f"{HEADS} heads of {D}: `layers/relative.py` against torch's `scaled_dot_product_attention` with the shifted",
         f"term of the distances as its bias (largest difference of outputs {apart:.0e}), products by the same library.",
-        f"Medians, in turn, of {CALLS} calls in a row, as of as many layers: above 1 the fused kernel is slower.",
+        "Without gradients that is its fused kernel; a bias that needs a gradient makes it take its plain form.",
+        f"Medians, in turn, of {CALLS} calls in a row, as of as many layers: above 1 torch's is slower.",
     ]
-    write("fused.md", "Attention by distance, and torch's fused kernel", before, about, rows())
+    write("fused.md", "Attention by distance, and torch's own", before, about, rows())
 
 
 if __name__ == "__main__":

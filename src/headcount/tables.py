@@ -124,7 +124,7 @@ class SgdTable:
     kind: Literal["sgd"] = "sgd"
     lr: Annotated[float, Field(gt=0, le=10, description="the highest learning rate of the schedule")] = 0.003
     momentum: Annotated[float, Field(gt=0, lt=1, description="μ, how much of the last step goes on")] = 0.99
-    nesterov: Annotated[bool, Field(description="the step goes as far as the next one's momentum will")] = False
+    nesterov: Annotated[bool, Field(description="the step is g + μ·v, and v has g in it already")] = False
     clip: Annotated[
         float | None, Field(gt=0, description="the largest norm of all gradients together; without it any")
     ] = None

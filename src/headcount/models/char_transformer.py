@@ -283,7 +283,8 @@ class CharTransformer(Model):
                 Part(f"attention, {config.heads} heads", (config.width, config.width), i, config.context, kept)
             )
             parts.append(Part("feed-forward", (config.width, config.inner, config.width), i))
-        return (*parts, Part("classifier", (config.width, config.vocabulary)))
+        name = "classifier (tied)" if config.tied else "classifier"
+        return (*parts, Part(name, (config.width, config.vocabulary)))
 
     def finished(self) -> CharTransformer:
         """A new model without the classifiers that only training needs; its Config says so."""
