@@ -120,12 +120,12 @@ def whole_run(path: Path, note: str) -> dict[str, Any]:
     """The record of a run that has ended; `note` says what its recipe cannot."""
     run = Run.existing(path)
     steps = [event for event in run.events() if event["event"] == "step"]
-    by_split = {figure["corpus"]["split"]: figure for figure in run.figures()}
-    figure = by_split["valid"]
+    figure = [f for f in run.figures() if f["corpus"]["split"] == "valid"][-1]
+    test = [f for f in run.figures() if f["corpus"]["split"] == "test" and how(f) == how(figure)]
     return {
         "model": run.recipe.model["kind"],
         "bits_per_byte": figure["value"],
-        "test": by_split["test"]["value"] if "test" in by_split else None,
+        "test": max(test, key=lambda f: f["bytes"])["value"] if test else None,
         "weights": figure["model"]["sha256"],
         "parameters": figure["model"]["parameters"],
         "steps": len(steps),
@@ -135,6 +135,11 @@ def whole_run(path: Path, note: str) -> dict[str, Any]:
         "note": note,
         "date": figure["date"][:10],
     }
+
+
+def how(figure: dict[str, Any]) -> list[Any]:
+    """What two figures must have in common to stand in one row."""
+    return [figure["protocol"].get(key) for key in ("name", "streams", "segment", "window", "clamp", "stride", "curve")]
 
 
 def records(file: Path = RECORDS) -> list[dict[str, Any]]:
@@ -154,9 +159,10 @@ def whole_runs() -> list[str]:
                 "",
                 f"## Whole runs of `recipes/desk/{file.name}`",
                 "",
-                "`--minutes 10` at the speed that the machine had that moment, or `--steps` of another such run; what",
-                "differs from the recipe as it is now. Test: the whole split (`headcount evaluate RUN --split test`),",
-                "where measured. Of several machines: compare what was learnt by bytes read, and speeds not at all.",
+                "`--minutes 10` at the speed that the machine had that moment, or `--steps` of another such run, or so",
+                "many that the work is the same; what differs from the recipe as it is now. Test: the whole split",
+                "(`headcount evaluate RUN --split test`, by the same protocol), where measured. Of several machines:",
+                "compare what was learnt by bytes read, and speeds not at all.",
                 "",
                 "| changed | bits per byte | test | parameters in use | steps | bytes read | seconds | date |",
                 "|---|---|---|---|---|---|---|---|",

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import comparison
 from benchmarks.comparison import by_the_recipe, record, settings, value
-from benchmarks.tune import RECIPES
+from benchmarks.tune import RECIPES, whole_run
 from headcount import load
 from headcount.cli import run
 from headcount.recipe import read
@@ -34,6 +34,7 @@ def test_figures_by_other_lengths_are_kept_but_not_shown(name, tmp_path):
     carried = lm.evaluate(split="test", protocol="carried").value
     sliding = lm.evaluate(split="test", protocol="sliding-4").value if slides else None
     lm.evaluate(split="test", protocol="carried", curve="window", window=16)
+    assert whole_run(tmp_path / "run", "")["test"] == (sliding if slides else carried)
     found = record(tmp_path / "run")
     assert value(found, "test", True) == carried and value(found, "test", False) == sliding
     kept = [(f["protocol"], tuple(f["how"].items()), f["bytes"]) for f in found["figures"]]
