@@ -3,8 +3,8 @@
     python -m benchmarks.contexts RUN RUN RUN
 
 The runs are those of benchmarks.comparison, one of each model; the bytes are of the test split. It measures what
-`headcount evaluate RUN … --curve context --split test`, `--curve window`, `headcount recl` and `headcount probe copy`
-print. Writes docs/results/contexts.md, and contexts.html with the plots.
+`headcount evaluate RUN … --curve context --split test`, `--curve window --limit 131072`, `headcount probe copy` and
+`headcount recl --most 1024` print with that split. Writes docs/results/contexts.md, and contexts.html with the plots.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from headcount.use.context import (
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SPLIT = "test"
-MOST = 1_024
-"""Bytes of the longest context and rows of the longest window: four times the longest that a desk recipe has."""
+LONGEST = 1_024
+"""Bytes that the walk of effective lengths goes to at most: to 4,096 it would read sixteen times as much."""
 WINDOW_BYTES = 131_072
 """Of the split, for the curve by window, which reads all of them once for every window."""
 
@@ -81,11 +81,11 @@ def main() -> None:
 
     group = gather(paths, Asked(split=SPLIT))
     curves = [
-        by_context(group, most=MOST, positions=None, tell=tell),
-        by_window(windowed(paths), most=MOST, how={}, tell=tell),
-        copying(group, most=MOST // 2, tell=tell),
+        by_context(group, most=None, positions=None, tell=tell),
+        by_window(windowed(paths), most=None, how={}, tell=tell),
+        copying(group, most=None, tell=tell),
     ]
-    write(curves, effective_lengths(group, start=100, step=100, most=MOST, positions=None, tell=tell))
+    write(curves, effective_lengths(group, start=100, step=100, most=LONGEST, positions=None, tell=tell))
 
 
 if __name__ == "__main__":
