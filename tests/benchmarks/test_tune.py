@@ -96,7 +96,7 @@ def test_a_rivals_whole_run_says_what_its_recipe_has_not(whole):
     """The base has another kind of schedule, with keys that the recipe has not."""
     whole(seed=4)
     changed = next(line for line in tune.whole_runs() if "| 2.5000 |" in line)
-    assert "schedule.kind = cosine" in changed and "seed = 4" in changed and "model.layers = 3" in changed
+    assert "schedule.kind = cosine" in changed and "seed = 4" in changed and "model.width = 192" in changed
     assert row(trial("optimiser.lr=0.004"))[4] == "2.0 (1.0 – 3.0)"
 
 
