@@ -67,7 +67,7 @@ def sections(curves: Curves) -> list[Section]:
 
 def _cell(curve: Curve, number: int) -> str:
     error = f" ± {curve.errors[number]:.4f}" if curve.errors else ""
-    return f"{curve.values[number]:.4f}{error}"
+    return f"{curve.values[number]:z.4f}{error}"
 
 
 def _errors(curves: Curves) -> str:
