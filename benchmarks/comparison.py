@@ -126,11 +126,14 @@ def write_page(found: list[dict[str, Any]]) -> None:
     rows = {kind: seeds(own) for kind, own in by_model.items() if own}
     for kind, own in rows.items():
         lines.append(_row(NAMES[kind], f"{len(own)}: {', '.join(str(r['seed']) for r in own)}", own, _cores(own)))
-    lines += ["", f"Run by run:\n\n| model | seed | {head} date |", "|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines += ["", f"Run by run:\n\n| model | seed | {head} weights | date |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for kind, own in rows.items():
         for r in sorted(by_model[kind], key=lambda r: (r not in own, r["seed"])):
             mark = "" if r in own else " (other steps: not above)"
-            lines.append(f"{_row(NAMES[kind] + mark, str(r['seed']), [r], _cores(own))} {r['date']} |")
+            lines.append(
+                f"{_row(NAMES[kind] + mark, str(r['seed']), [r], _cores(own))} {r['weights'][:12]} | {r['date']} |"
+            )
     (RESULTS / "comparison.md").write_text("\n".join(lines) + "\n")
 
 

@@ -52,11 +52,13 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
 
 def write(curves: Sequence[Curves], found: Lengths) -> None:
     """Both pages."""
+    weights = [f"{curve.run} {curve.model['sha256'][:12]}" for curve in curves[0].curves]
     lines = [
         "# How much context the desk models use",
         "",
         f"Written by `python -m benchmarks.contexts` on {date.today()} from runs of docs/results/comparison.md.",
         "Plots: contexts.html. Bits per byte, with standard errors where they are means over positions or trials.",
+        f"Weights: {', '.join(weights)}.",
     ]
     for one in curves:
         lines += ["", f"## By {one.along}", "", f"{one.about}.", "", *markdown(columns(one), rows(one)), ""]

@@ -57,13 +57,21 @@ def test_speed_and_memory_are_of_the_runs_on_the_most_cores(tmp_path, monkeypatc
     def found(seed: int, threads: int, seconds: float, test: float, steps: int = 7) -> dict:
         figure = {"split": "test", "bytes": 9, "protocol": "carried", "value": test}
         cost = {"bytes": 1_000, "seconds": seconds, "memory": 2**20 * seed, "threads": threads, "steps": steps}
-        return {"model": "sha-rnn", "seed": seed, "parameters": 5, **cost, "figures": [figure], "date": "2026-01-01"}
+        return {
+            "model": "sha-rnn",
+            "seed": seed,
+            "parameters": 5,
+            **cost,
+            "figures": [figure],
+            "weights": "ab" * 32,
+            "date": "2026-01-01",
+        }
 
     monkeypatch.setattr(comparison, "RESULTS", tmp_path)
     made = [found(2, 1, 2.0, 9.5, steps=6), found(3, 2, 30.0, 2.5), found(2, 1, 2.0, 2.0), found(1, 2, 10.0, 1.5)]
     comparison.write_page(made)
     rows = [line for line in (tmp_path / "comparison.md").read_text().splitlines() if line.startswith("| SHA-RNN")]
     assert rows[0] == "| SHA-RNN | 3: 1, 2, 3 | 5 | 1,000 | 2 | 20 | 67 | 3 | 2.0000 (1.5000 – 2.5000) |  |"
-    assert rows[2] == "| SHA-RNN | 2 | 5 | 1,000 | 1 |  |  |  | 2.0000 |  | 2026-01-01 |"
-    other = "| SHA-RNN (other steps: not above) | 2 | 5 | 1,000 | 1 |  |  |  | 9.5000 |  | 2026-01-01 |"
+    assert rows[2] == "| SHA-RNN | 2 | 5 | 1,000 | 1 |  |  |  | 2.0000 |  | abababababab | 2026-01-01 |"
+    other = "| SHA-RNN (other steps: not above) | 2 | 5 | 1,000 | 1 |  |  |  | 9.5000 |  | abababababab | 2026-01-01 |"
     assert rows[4] == other and len(rows) == 5

@@ -253,6 +253,7 @@ def test_outline_and_costs():
     model = build()
     names = [part.name for part in model.outline()]
     assert names == ["embedding", *["positions", "attention, 2 heads", "feed-forward"] * 3, "classifier"]
+    assert [part.name for part in build(tied=True).outline()] == [*names[:-1], "classifier (tied)"]
     spec = model.spec()
     assert sum(part.state for part in model.outline()) * 8 == spec.state_bytes and spec.receptive_field == 16
     assert model.units(model.start(1)) == {}
